@@ -1,0 +1,155 @@
+//! Congestion control: a read-only algorithm shared by flows, and plain-data state per flow.
+
+use crate::event::CCA_TIMERS;
+use crate::ids::PortId;
+use crate::model::ModelId;
+use crate::units::{BitRate, SimTime, Span};
+use bytemuck::{Pod, Zeroable};
+
+/// Switch hops that fit in a packet's telemetry (the INT header of HPCC, SIGCOMM'19, has five).
+pub const MAX_INT_HOPS: usize = 5;
+
+/// What a flow may send, decided by its congestion control.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Pod, Zeroable)]
+pub struct SendControl {
+    /// Unacknowledged payload bytes allowed; `u64::MAX` is unlimited. At least 1.
+    pub window: u64,
+    /// Pacing rate on wire bytes. At least 1 bit/s.
+    pub rate: BitRate,
+}
+
+/// What a congestion control reads from packets. It decides the size of headers and what switches record.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CcaNeeds {
+    /// Switches append an [`IntHop`] to data packets, and ACKs echo them.
+    pub telemetry: bool,
+    /// Bytes the algorithm's own header adds to data packets and ACKs.
+    pub header_bytes: u32,
+}
+
+/// The facts of a flow that its congestion control may use.
+#[derive(Clone, Copy, Debug)]
+pub struct FlowFacts {
+    /// Rate of the sender's NIC port.
+    pub line_rate: BitRate,
+    /// Round-trip time of the empty path.
+    pub base_rtt: Span,
+    /// Bandwidth-delay product in bytes: the window a full pipe needs.
+    pub bdp: u64,
+    /// Largest payload of a packet, in bytes.
+    pub mtu: u32,
+}
+
+/// One switch hop's telemetry (HPCC, section 3.1): the state of the egress port as the packet leaves it.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Pod, Zeroable)]
+pub struct IntHop {
+    /// When the packet left, as far as the header can tell.
+    pub at: SimTime,
+    /// Bytes the port had sent before this packet.
+    pub tx_bytes: u64,
+    /// Rate of the port.
+    pub rate: BitRate,
+    /// Bytes the packet left behind in the port's queues.
+    pub queue: u64,
+}
+
+/// What the congestion control learns from an ACK or NACK.
+#[derive(Clone, Copy, Debug)]
+pub struct Ack<'a> {
+    /// Time of arrival at the sender.
+    pub now: SimTime,
+    /// Bytes received in order so far.
+    pub acked: u64,
+    /// Next byte the sender would send.
+    pub snd_nxt: u64,
+    /// The acknowledged data packet carried an ECN mark.
+    pub marked: bool,
+    /// Since the data packet was built at the sender.
+    pub rtt: Span,
+    /// Telemetry of the data packet's switch hops, nearest to the sender first. Empty unless asked for.
+    pub hops: &'a [IntHop],
+    /// Switch hops that appended telemetry; more than `hops` holds if the header ran out of room.
+    pub hop_count: usize,
+}
+
+/// Effects of a call: what to send from now on, and timers to set.
+#[derive(Clone, Copy, Debug)]
+pub struct CcaOut {
+    /// What the flow may send; starts as what it was.
+    pub control: SendControl,
+    /// The rate applies to the packet already paced: move the next departure by the difference.
+    pub repace: bool,
+    /// Timers to set, relative to now, in this order; a pending one is replaced. `None` leaves it alone.
+    pub timers: [Option<Span>; CCA_TIMERS],
+}
+
+impl CcaOut {
+    /// No effects.
+    pub fn new(control: SendControl) -> CcaOut {
+        CcaOut { control, repace: false, timers: [None; CCA_TIMERS] }
+    }
+}
+
+/// A congestion-control algorithm.
+///
+/// Who depends on it: the transport, once per ACK and per timer. An implementation MUST be deterministic, MUST
+/// keep all per-flow state in [`State`](Self::State), and MUST treat times as relative: moving every time in
+/// the state (by [`rebase`](Self::rebase)) and every argument by the same span changes nothing else.
+pub trait CongestionControl {
+    /// Per-flow state: plain data, copied bit for bit into snapshots.
+    type State: Pod;
+
+    /// Name, version and configuration.
+    fn id(&self) -> ModelId;
+
+    /// What the algorithm reads.
+    fn needs(&self) -> CcaNeeds;
+
+    /// State and first [`SendControl`] of a flow that starts at `now`.
+    fn start(&self, flow: &FlowFacts, now: SimTime) -> (Self::State, SendControl);
+
+    /// An ACK or NACK has arrived.
+    fn on_ack(&self, state: &mut Self::State, ack: &Ack<'_>, out: &mut CcaOut);
+
+    /// Timer `timer` (an index into [`CcaOut::timers`]) has come due.
+    fn on_timer(&self, state: &mut Self::State, timer: usize, now: SimTime, out: &mut CcaOut);
+
+    /// The retransmission timeout has expired.
+    fn on_timeout(&self, state: &mut Self::State, now: SimTime, out: &mut CcaOut);
+
+    /// Moves every time stored in the state `by` later.
+    fn rebase(&self, state: &mut Self::State, by: Span);
+
+    /// Hash of the state relative to `now`: equal for states that behave alike. `None` if there is no such
+    /// thing; flows of this algorithm are then always simulated.
+    fn fingerprint(&self, state: &Self::State, now: SimTime) -> Option<u64>;
+}
+
+/// Telemetry as switches write it.
+///
+/// Who depends on it: the switch, once per telemetry-carrying packet and hop. It stands apart from the
+/// congestion control because the header's units belong to the fabric.
+pub trait Telemetry {
+    /// Part of every memo key.
+    fn id(&self) -> ModelId;
+
+    /// What the header holds of a hop: `hop` as the switch sees it, in full precision.
+    fn record(&self, hop: IntHop, port: PortId) -> IntHop;
+}
+
+/// Telemetry in full precision.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ExactTelemetry;
+
+impl Telemetry for ExactTelemetry {
+    fn id(&self) -> ModelId {
+        ModelId { name: "int-exact", version: 1, config: 0 }
+    }
+
+    #[inline(always)]
+    fn record(&self, hop: IntHop, _port: PortId) -> IntHop {
+        hop
+    }
+}

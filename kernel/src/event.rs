@@ -1,0 +1,233 @@
+//! Events: what may be pending, and the total order in which it happens.
+//!
+//! An event is a *timer* that comes due. Every port, queue pair and the fabric itself owns four timers, and a
+//! timer has at most one pending expiry. So the number of pending events is bounded by the number of entities,
+//! the event queue can never overflow, and cancelling is a plain operation instead of a tombstone.
+
+use crate::ids::{PortId, QpId};
+use crate::units::{SimTime, Span};
+use bytemuck::{Pod, Zeroable};
+
+/// Timers each owner has.
+pub const TIMERS_PER_OWNER: usize = 4;
+
+/// Congestion-control timers of a queue pair; its fourth timer is the kernel's own.
+pub const CCA_TIMERS: usize = 3;
+
+/// When an event happens: simulated time, then first scheduled first served.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Pod, Zeroable)]
+pub struct EventKey {
+    /// Simulated time.
+    pub at: SimTime,
+    /// Rank among the events of the same instant.
+    pub tie: Tie,
+}
+
+/// Rank of an event among those of the same instant: first scheduled, first served.
+///
+/// Of two events for one instant the one with the longer delay was scheduled earlier; two with the same delay
+/// were scheduled in the same instant, so a counter that restarts with every instant tells them apart. The
+/// order is that of a global sequence number, but it holds nothing absolute: a partition that is moved in
+/// time keeps its ties as they are.
+#[repr(transparent)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Pod, Zeroable)]
+pub struct Tie(pub u64);
+
+impl Tie {
+    /// After every event of the instant.
+    pub const LAST: Tie = Tie(u64::MAX);
+
+    /// Bits of the per-instant counter: 67 million schedulings in one instant keep their order.
+    const COUNTER_BITS: u32 = 26;
+    /// Delays from here on (0.27 s) count as equal; only flow starts and link events are scheduled that early.
+    const MAX_DELAY: u64 = (1 << (64 - Self::COUNTER_BITS)) - 1;
+
+    fn new(delay: Span, count: u64) -> Tie {
+        let earliness = Self::MAX_DELAY - delay.0.min(Self::MAX_DELAY);
+        Tie(earliness << Self::COUNTER_BITS | count.min((1 << Self::COUNTER_BITS) - 1))
+    }
+}
+
+/// The kernel's clock, and the issuer of event keys.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Clock {
+    /// Key of the event being executed.
+    current: EventKey,
+    issued: u64,
+}
+
+impl Clock {
+    /// Present simulated time.
+    #[inline(always)]
+    pub fn now(&self) -> SimTime {
+        self.current.at
+    }
+
+    /// Key of the event being executed.
+    #[inline(always)]
+    pub fn current(&self) -> EventKey {
+        self.current
+    }
+
+    /// Moves on to `key`, not before now. A command given after the events of an instant may add to that instant.
+    #[inline(always)]
+    pub fn advance(&mut self, key: EventKey) {
+        debug_assert!(key.at >= self.current.at, "time runs backwards: {:?} after {:?}", key, self.current);
+        if key.at != self.current.at {
+            self.issued = 0;
+        }
+        self.current = key;
+    }
+
+    /// The key of something scheduled now for `delay` later.
+    #[inline(always)]
+    pub fn issue(&mut self, delay: Span) -> EventKey {
+        let tie = Tie::new(delay, self.issued);
+        self.issued += 1;
+        EventKey { at: self.now() + delay, tie }
+    }
+
+    /// The key of something scheduled at `issued`, a time at or before now, for `at`.
+    pub fn issue_as_of(&mut self, issued: SimTime, at: SimTime) -> EventKey {
+        let tie = Tie::new(at.since(issued), self.issued);
+        self.issued += 1;
+        EventKey { at, tie }
+    }
+}
+
+/// Names a timer: its owner and which of the owner's four.
+#[repr(transparent)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Pod, Zeroable)]
+pub struct TimerId(pub u32);
+
+/// What a timer that comes due stands for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// The oldest frame on the wire out of this port reaches the peer.
+    Arrive(PortId),
+    /// The port has put the last bit of a frame on the wire.
+    TxDone(PortId),
+    /// A queue pair of this host port may be due by its pacing.
+    Wake(PortId),
+    /// A congestion-control timer of a queue pair.
+    Cca(QpId, usize),
+    /// The queue pair's own timer: opening, later the retransmission timeout.
+    Qp(QpId),
+    /// The next batch of flows starts.
+    Start,
+    /// The next scheduled command from outside: a link change or a frame.
+    Input,
+}
+
+/// Maps timers to entities: owners are the ports, then the queue pairs, then the fabric.
+#[derive(Clone, Copy, Debug)]
+pub struct TimerMap {
+    ports: u32,
+    qps: u32,
+}
+
+impl TimerMap {
+    /// The map for so many ports and queue pairs.
+    pub const fn new(ports: usize, qps: usize) -> TimerMap {
+        TimerMap { ports: ports as u32, qps: qps as u32 }
+    }
+
+    /// Number of timers in all.
+    pub const fn len(&self) -> usize {
+        (self.ports as usize + self.qps as usize + 1) * TIMERS_PER_OWNER
+    }
+
+    /// Whether there are none: never, the fabric has its own.
+    pub const fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// The timer of an event.
+    #[inline(always)]
+    pub fn timer(&self, event: Event) -> TimerId {
+        let (owner, slot) = match event {
+            Event::Arrive(p) => (p.0, 0),
+            Event::TxDone(p) => (p.0, 1),
+            Event::Wake(p) => (p.0, 2),
+            Event::Cca(q, slot) => (self.ports + q.0, slot as u32),
+            Event::Qp(q) => (self.ports + q.0, CCA_TIMERS as u32),
+            Event::Start => (self.ports + self.qps, 0),
+            Event::Input => (self.ports + self.qps, 1),
+        };
+        TimerId(owner * TIMERS_PER_OWNER as u32 + slot)
+    }
+
+    /// The event of a timer.
+    #[inline(always)]
+    pub fn event(&self, timer: TimerId) -> Event {
+        let (owner, slot) = (timer.0 / TIMERS_PER_OWNER as u32, timer.0 % TIMERS_PER_OWNER as u32);
+        if owner < self.ports {
+            match slot {
+                0 => Event::Arrive(PortId(owner)),
+                1 => Event::TxDone(PortId(owner)),
+                _ => Event::Wake(PortId(owner)),
+            }
+        } else if owner < self.ports + self.qps {
+            let qp = QpId(owner - self.ports);
+            if slot == CCA_TIMERS as u32 { Event::Qp(qp) } else { Event::Cca(qp, slot as usize) }
+        } else if slot == 0 {
+            Event::Start
+        } else {
+            Event::Input
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ties_follow_the_order_of_scheduling() {
+        let mut clock = Clock::default();
+        let early = clock.issue(Span(100));
+        let also_early = clock.issue(Span(100));
+        clock.advance(EventKey { at: SimTime(40), tie: Tie(0) });
+        let late = clock.issue(Span(60));
+        assert!(early < also_early && also_early < late);
+        assert_eq!((early.at, late.at), (SimTime(100), SimTime(100)));
+    }
+
+    #[test]
+    fn ties_do_not_depend_on_absolute_time() {
+        let ties = |start| {
+            let mut clock = Clock::default();
+            clock.advance(EventKey { at: SimTime(start), tie: Tie(0) });
+            [clock.issue(Span(5)).tie, clock.issue(Span(5)).tie, clock.issue(Span(9)).tie]
+        };
+        assert_eq!(ties(0), ties(1 << 50));
+    }
+
+    #[test]
+    fn very_long_delays_still_come_first() {
+        let mut clock = Clock::default();
+        let ages_ago = clock.issue(Span(u64::MAX / 2));
+        clock.advance(EventKey { at: SimTime(u64::MAX / 2 - 7), tie: Tie(0) });
+        assert!(ages_ago < clock.issue(Span(7)));
+    }
+
+    #[test]
+    fn timers_and_events_are_one_to_one() {
+        let map = TimerMap::new(3, 2);
+        let events = [
+            Event::Arrive(PortId(2)),
+            Event::TxDone(PortId(0)),
+            Event::Wake(PortId(1)),
+            Event::Cca(QpId(1), 2),
+            Event::Qp(QpId(0)),
+            Event::Start,
+            Event::Input,
+        ];
+        for event in events {
+            let timer = map.timer(event);
+            assert!((timer.0 as usize) < map.len());
+            assert_eq!(map.event(timer), event);
+        }
+    }
+}

@@ -1,0 +1,540 @@
+//! Hosts: flows that start and end, data, acknowledgements, and time-outs.
+//!
+//! The order of the steps is that of the reference model (ns-3 `RdmaHw`, `QbbNetDevice`).
+
+use crate::cca::{Ack, CcaOut, CongestionControl, FlowFacts, SendControl};
+use crate::event::{CCA_TIMERS, Event};
+use crate::flow::{Completion, FlowEnd};
+use crate::ids::{NodeId, PacketId, PortId, QpId};
+use crate::input::ExternalFrame;
+use crate::kernel::Kernel;
+use crate::models::Models;
+use crate::nic::{Nic, NicPoll};
+use crate::observer::Observer;
+use crate::packet::{Packet, PacketKind};
+use crate::port::Port;
+use crate::qp::{CACHED_HOPS, QpState};
+use crate::queue::EventQueue;
+use crate::router::{RouteKey, Router};
+use crate::scheduler::CONTROL_PRIORITY;
+use crate::timing::LinkTiming;
+use crate::transport::Transport;
+use crate::units::{SimTime, Span};
+
+/// The priority whose pause holds back ACKs in ns-3, whatever their own.
+const NS3_ACK_PRIORITY: u8 = 3;
+
+/// Starting.
+impl<M: Models, O: Observer> Kernel<'_, M, O> {
+    /// Makes sure the earliest queued flow has an event.
+    pub(crate) fn schedule_start(&mut self) {
+        let Some(start) = self.flows.first().map(|f| f.start) else { return };
+        let pending = self.events.pending(self.timers.timer(Event::Start));
+        if pending.is_none_or(|p| p.at > start) {
+            // A batch is scheduled as the one before it starts, no matter when the caller came to add it.
+            let key = self.clock.issue_as_of(self.last_start, start.max(self.clock.now()));
+            self.schedule(Event::Start, key);
+        }
+    }
+
+    /// Creates the queue pairs of all flows that start now.
+    pub(crate) fn start_flows(&mut self) {
+        let now = self.clock.now();
+        while let Some(flow) = self.flows.first().filter(|f| f.start <= now) {
+            match self.qps.insert(flow) {
+                Ok(qp) => {
+                    self.flows.pop();
+                    let key = self.clock.issue(Span::ZERO);
+                    self.schedule(Event::Qp(qp), key);
+                }
+                Err(fault) => {
+                    self.fault = Some(fault);
+                    break;
+                }
+            }
+        }
+        self.last_start = now;
+        self.schedule_start();
+    }
+
+    pub(crate) fn qp_timer(&mut self, qp: QpId) {
+        match self.qps.slots[qp.index()].state() {
+            QpState::Created => {
+                self.qps.slots[qp.index()].set_state(QpState::Starting);
+                let key = self.clock.issue(Span::ZERO);
+                self.schedule(Event::Qp(qp), key);
+            }
+            QpState::Starting => self.open(qp),
+            QpState::Open => self.check_timeout(qp),
+            QpState::Free | QpState::Finished | QpState::Retired => {}
+        }
+    }
+
+    fn open(&mut self, qp: QpId) {
+        self.refresh_paths(qp);
+        let now = self.clock.now();
+        let slot = &mut self.qps.slots[qp.index()];
+        let cca = &self.models.ccas[slot.cca as usize];
+        let (needs, info) = (cca.needs(), self.fabric.port(slot.port));
+        let facts =
+            FlowFacts { line_rate: info.rate, base_rtt: slot.base_rtt, bdp: slot.bdp, mtu: self.models.transport.mtu };
+        let (state, control) = cca.start(&facts, now);
+        self.qps.cca[qp.index()] = state;
+        slot.control = control;
+        slot.line_rate = info.rate;
+        slot.header = needs.header_bytes;
+        slot.telemetry = needs.telemetry as u8;
+        slot.next_avail = now;
+        slot.start = now;
+        // A timeout below the round trip would expire on every packet.
+        slot.timeout = self.models.transport.timeout.map_or(Span::MAX, |t| t.max(slot.base_rtt + slot.base_rtt));
+        slot.set_state(QpState::Open);
+        let (port, flow) = (slot.port, slot.flow);
+        self.nics[port.index()].push(self.qps.slots, qp);
+        self.observer.flow_started(now, flow);
+        self.try_send_host(port);
+    }
+
+    /// Asks the router for the paths of a queue pair again, if links have changed since.
+    fn refresh_paths(&mut self, qp: QpId) {
+        let slot = self.qps.slots[qp.index()];
+        if slot.path_epoch == self.route_epoch {
+            return;
+        }
+        let (data, ack) = (slot.data_key(0), slot.ack_key(0));
+        let first = |fabric: &crate::fabric::Fabric<'_>, node| fabric.ports_of(node).next().unwrap_or(PortId::NONE);
+        if slot.port.is_none() {
+            let port = self.route(slot.src, &data).unwrap_or_else(|| first(&self.fabric, slot.src));
+            self.qps.slots[qp.index()].port = port;
+        }
+        let ack_port = self.route(slot.dst, &ack).unwrap_or_else(|| first(&self.fabric, slot.dst));
+        let port = self.qps.slots[qp.index()].port;
+        if M::Router::PER_FLOW {
+            self.qps.paths[qp.index()].data = self.trace_path(port, &data);
+            self.qps.paths[qp.index()].ack = self.trace_path(ack_port, &ack);
+        }
+        let slot = &mut self.qps.slots[qp.index()];
+        slot.ack_port = ack_port;
+        slot.path_epoch = self.route_epoch;
+    }
+
+    fn trace_path(&mut self, nic: PortId, key: &RouteKey) -> [PortId; CACHED_HOPS] {
+        let mut path = [PortId::NONE; CACHED_HOPS];
+        let mut node = self.fabric.neighbour(nic);
+        for hop in &mut path {
+            if node == key.dst || self.fabric.is_host(node) {
+                break;
+            }
+            let Some(port) = self.route(node, key) else { break };
+            *hop = port;
+            node = self.fabric.neighbour(port);
+        }
+        path
+    }
+
+    /// Queue pairs whose NIC port has lost its link move to another port of their host, if it has one.
+    pub(crate) fn move_queue_pairs(&mut self, dead: &[PortId]) {
+        for qp in self.qps.ids() {
+            let slot = self.qps.slots[qp.index()];
+            if slot.state() != QpState::Open || !dead.contains(&slot.port) {
+                continue;
+            }
+            let Some(port) = self.route(slot.src, &slot.data_key(0)) else { continue };
+            self.models.nic.finished(&mut self.nics[slot.port.index()], self.qps.slots, qp);
+            while self.nics[slot.port.index()].pop_removed(self.qps.slots).is_some() {}
+            self.qps.slots[qp.index()].port = port;
+            self.qps.slots[qp.index()].path_epoch = u32::MAX;
+            self.nics[port.index()].push(self.qps.slots, qp);
+            self.try_send_host(port);
+        }
+    }
+}
+
+/// Sending.
+impl<M: Models, O: Observer> Kernel<'_, M, O> {
+    /// Sends the next frame of a NIC port: acknowledgements first, then data as the NIC's policy chooses.
+    #[inline(always)]
+    pub(crate) fn try_send_host(&mut self, port: PortId) {
+        if self.is_busy(port) || !self.fabric.port(port).is_up() {
+            return;
+        }
+        if self.may_send_ack(port) {
+            if let Some(id) = self.dequeue(port, CONTROL_PRIORITY) {
+                self.transmit_from_host(port, id);
+                return;
+            }
+        }
+        let now = self.clock.now();
+        let paused = self.ports[port.index()].paused;
+        let wake_timer = self.timers.timer(Event::Wake(port));
+        let wake = self.events.pending(wake_timer).map(|k| k.at);
+        let nic = &mut self.nics[port.index()];
+        let next = self.models.nic.poll(nic, self.qps.slots, now, paused, wake);
+        while let Some(qp) = self.nics[port.index()].pop_removed(self.qps.slots) {
+            self.qps.slots[qp.index()].set_state(QpState::Retired);
+            self.retire_if_done(qp);
+        }
+        match next {
+            NicPoll::Send(qp) => self.send_data(port, qp),
+            NicPoll::WakeAt(at) => self.schedule_wake(port, at),
+            NicPoll::Idle => {}
+        }
+    }
+
+    fn schedule_wake(&mut self, port: PortId, at: SimTime) {
+        let timer = self.timers.timer(Event::Wake(port));
+        self.wakes += !self.events.cancel(timer) as usize;
+        let key = self.clock.issue(at.since(self.clock.now()));
+        self.events.schedule(timer, key);
+    }
+
+    /// Hosts keep acknowledgements and external frames in one queue, that of the control priority.
+    fn may_send_ack(&self, port: PortId) -> bool {
+        let Port { occupied, paused, .. } = self.ports[port.index()];
+        if occupied & 1 << CONTROL_PRIORITY == 0 {
+            return false;
+        }
+        let transport = &self.models.transport;
+        let priority = if transport.ns3_quirks { NS3_ACK_PRIORITY } else { self.head_priority(port) };
+        transport.ack_control_priority || paused >> priority & 1 == 0
+    }
+
+    fn head_priority(&self, port: PortId) -> u8 {
+        let queue = &self.queues[crate::kernel::queue_index(port, CONTROL_PRIORITY)];
+        queue.frames.head().map_or(CONTROL_PRIORITY, |id| self.packets.get(id).priority)
+    }
+
+    #[inline(always)]
+    fn transmit_from_host(&mut self, port: PortId, id: PacketId) {
+        self.transmit(port, id);
+        let idle_from = self.ports[port.index()].idle_from;
+        self.schedule_tx_done(port, idle_from);
+    }
+
+    #[inline(always)]
+    fn send_data(&mut self, port: PortId, qp: QpId) {
+        self.refresh_paths(qp);
+        let now = self.clock.now();
+        let slot = &mut self.qps.slots[qp.index()];
+        let payload = slot.bytes_left().min(self.models.transport.mtu as u64) as u32;
+        let frame = Packet {
+            seq: slot.snd_nxt,
+            sent: now,
+            qp: qp.0,
+            bytes: Transport::data_bytes(payload, slot.header),
+            payload,
+            epoch: self.route_epoch,
+            priority: slot.priority,
+            ..Packet::default()
+        };
+        let idle = slot.in_flight() == 0;
+        slot.snd_nxt += payload as u64;
+        slot.frames += 1;
+        let id = self.packets.insert(frame);
+        self.transmit_from_host(port, id);
+        let slot = &mut self.qps.slots[qp.index()];
+        slot.last_bytes = frame.bytes;
+        let rate = if self.models.transport.paced { slot.control.rate } else { slot.line_rate };
+        slot.next_avail = now + self.models.timing.serialise(frame.bytes, rate);
+        if idle && self.models.transport.timeout.is_some() {
+            self.restart_timeout(qp);
+        }
+    }
+
+    /// A frame from outside enters at its source.
+    pub(crate) fn enter(&mut self, frame: &ExternalFrame) {
+        let key = RouteKey {
+            src: frame.src,
+            dst: frame.dst,
+            src_port: frame.src_port,
+            dst_port: frame.dst_port,
+            packet: frame.token,
+        };
+        let mut packet = Packet {
+            seq: frame.token,
+            qp: QpId::NONE.0,
+            bytes: frame.bytes,
+            // External frames have no queue pair: their addresses travel in the fields they do not use.
+            sent: SimTime((frame.src_port as u64) << 16 | frame.dst_port as u64),
+            payload: frame.src.0,
+            epoch: frame.dst.0,
+            priority: frame.priority,
+            ..Packet::default()
+        };
+        packet.set_kind(PacketKind::External);
+        let id = self.packets.insert(packet);
+        match self.route(frame.src, &key) {
+            Some(port) => {
+                self.enqueue(port, CONTROL_PRIORITY, id);
+                self.try_send_host(port);
+            }
+            None => {
+                let port = self.fabric.ports_of(frame.src).next().unwrap_or(PortId(0));
+                self.drop_frame(port, id);
+            }
+        }
+    }
+
+    pub(crate) fn external_key(&self, packet: &Packet) -> RouteKey {
+        RouteKey {
+            src: NodeId(packet.payload),
+            dst: NodeId(packet.epoch),
+            src_port: (packet.sent.0 >> 16) as u16,
+            dst_port: packet.sent.0 as u16,
+            packet: packet.seq,
+        }
+    }
+}
+
+/// Receiving.
+impl<M: Models, O: Observer> Kernel<'_, M, O> {
+    #[inline(always)]
+    pub(crate) fn frame_reaches_host(&mut self, node: NodeId, port: PortId, id: PacketId) {
+        match self.packets.get(id).kind() {
+            PacketKind::Data => self.data_arrives(id),
+            PacketKind::Ack => self.ack_arrives(id, false),
+            PacketKind::Nack => self.ack_arrives(id, true),
+            _ => self.external_arrives(node, port, id),
+        }
+    }
+
+    fn external_arrives(&mut self, node: NodeId, port: PortId, id: PacketId) {
+        let packet = *self.packets.get(id);
+        let key = self.external_key(&packet);
+        if key.dst != node {
+            return self.drop_frame(port, id);
+        }
+        self.packets.remove(id);
+        self.egress.push(ExternalFrame {
+            at: self.clock.now(),
+            token: packet.seq,
+            src: key.src,
+            dst: key.dst,
+            bytes: packet.bytes,
+            src_port: key.src_port,
+            dst_port: key.dst_port,
+            priority: packet.priority,
+            marked: packet.is_marked() as u8,
+            pad: [0; 6],
+        });
+    }
+
+    /// The receiver: in-order data is acknowledged, a gap asks the sender to go back (ns-3 `ReceiverCheckSeq`).
+    #[inline(always)]
+    fn data_arrives(&mut self, id: PacketId) {
+        let packet = self.packets.get(id);
+        let qp = packet.qp();
+        let now = self.clock.now();
+        let transport = &self.models.transport;
+        let slot = &mut self.qps.slots[qp.index()];
+        if slot.is_finished() && !transport.ns3_quirks {
+            return self.free_frame(id);
+        }
+        let answer = if packet.seq == slot.expected {
+            slot.expected += packet.payload as u64;
+            let whole_chunk = transport.chunk != 0 && slot.expected.is_multiple_of(transport.chunk);
+            // The last byte is always acknowledged, or the flow would never end.
+            let last = slot.expected >= slot.size && !transport.ns3_quirks;
+            (slot.expected >= transport.ack_interval || whole_chunk || last).then_some(PacketKind::Ack)
+        } else if packet.seq > slot.expected {
+            let due = now >= slot.nack_until || slot.last_nack != slot.expected;
+            if due {
+                slot.nack_until = now + transport.nack_interval;
+                slot.last_nack = slot.expected;
+                if transport.back_to_chunk && transport.chunk != 0 {
+                    slot.expected -= slot.expected % transport.chunk;
+                }
+            }
+            due.then_some(PacketKind::Nack)
+        } else {
+            // A duplicate. With a time-out the sender may be repeating because its ACK was lost: answer again.
+            transport.timeout.is_some().then_some(PacketKind::Ack)
+        };
+        match answer {
+            Some(kind) => self.acknowledge(qp, id, kind),
+            None => self.free_frame(id),
+        }
+    }
+
+    /// Turns a data packet into its acknowledgement: mark, time stamp and telemetry stay as they are.
+    #[inline(always)]
+    fn acknowledge(&mut self, qp: QpId, id: PacketId, kind: PacketKind) {
+        self.refresh_paths(qp);
+        let slot = &self.qps.slots[qp.index()];
+        let port = slot.ack_port;
+        let packet = self.packets.get_mut(id);
+        packet.set_kind(kind);
+        packet.seq = slot.expected;
+        packet.bytes = Transport::ack_bytes(slot.header);
+        packet.payload = 0;
+        packet.hop = 0;
+        packet.epoch = self.route_epoch;
+        if !self.fabric.port(port).is_up() {
+            return self.drop_frame(port, id);
+        }
+        self.enqueue(port, CONTROL_PRIORITY, id);
+        self.try_send_host(port);
+    }
+
+    /// The sender (ns-3 `ReceiveAck`).
+    #[inline(always)]
+    fn ack_arrives(&mut self, id: PacketId, nack: bool) {
+        let packet = self.packets.get(id);
+        let qp = packet.qp();
+        let now = self.clock.now();
+        let transport = &self.models.transport;
+        let slot = &mut self.qps.slots[qp.index()];
+        if slot.is_finished() {
+            return self.free_frame(id);
+        }
+        let seq = packet.seq - if transport.back_to_chunk { packet.seq % transport.chunk.max(1) } else { 0 };
+        let progress = seq > slot.snd_una;
+        slot.snd_una = slot.snd_una.max(seq);
+        let finished = slot.is_finished();
+        if nack {
+            slot.snd_nxt = slot.snd_una;
+        } else if !transport.ns3_quirks {
+            slot.snd_nxt = slot.snd_nxt.max(slot.snd_una);
+        }
+        let ack = Ack {
+            now,
+            acked: packet.seq,
+            snd_nxt: slot.snd_nxt,
+            marked: packet.is_marked(),
+            rtt: now.since(packet.sent),
+            hops: self.packets.hops(id),
+            hop_count: packet.int_hops as usize,
+        };
+        let mut out = CcaOut::new(slot.control);
+        self.models.ccas[slot.cca as usize].on_ack(&mut self.qps.cca[qp.index()], &ack, &mut out);
+        let port = slot.port;
+        if finished {
+            self.finish(qp, FlowEnd::Done);
+            self.apply_control(qp, &out);
+        } else {
+            self.apply(qp, &out);
+            if progress && self.models.transport.timeout.is_some() {
+                self.qps.slots[qp.index()].retries = 0;
+                self.restart_timeout(qp);
+            }
+        }
+        self.free_frame(id);
+        self.try_send_host(port);
+    }
+
+    pub(crate) fn cca_timer(&mut self, qp: QpId, timer: usize) {
+        let slot = &self.qps.slots[qp.index()];
+        let mut out = CcaOut::new(slot.control);
+        let cca = &self.models.ccas[slot.cca as usize];
+        cca.on_timer(&mut self.qps.cca[qp.index()], timer, self.clock.now(), &mut out);
+        self.apply(qp, &out);
+    }
+
+    /// Takes over what a congestion control has decided.
+    #[inline(always)]
+    fn apply(&mut self, qp: QpId, out: &CcaOut) {
+        for (timer, delay) in out.timers.iter().enumerate() {
+            if let Some(delay) = *delay {
+                let key = self.clock.issue(delay);
+                self.schedule(Event::Cca(qp, timer), key);
+            }
+        }
+        self.apply_control(qp, out);
+    }
+
+    #[inline(always)]
+    fn apply_control(&mut self, qp: QpId, out: &CcaOut) {
+        let control = SendControl { window: out.control.window.max(1), rate: out.control.rate };
+        if out.repace {
+            self.repace(qp, control);
+        }
+        self.qps.slots[qp.index()].control = control;
+    }
+
+    /// Moves the next departure to what it would be at the new rate (ns-3 `ChangeRate`).
+    fn repace(&mut self, qp: QpId, control: SendControl) {
+        let slot = &mut self.qps.slots[qp.index()];
+        let timing = &self.models.timing;
+        let old = timing.serialise(slot.last_bytes, slot.control.rate);
+        let new = timing.serialise(slot.last_bytes, control.rate);
+        slot.next_avail = SimTime((slot.next_avail + new).0.saturating_sub(old.0));
+        let (port, at) = (slot.port, slot.next_avail);
+        let pending = self.events.pending(self.timers.timer(Event::Wake(port)));
+        if pending.is_some_and(|p| at < p.at) {
+            self.schedule_wake(port, at.max(self.clock.now()));
+        }
+    }
+}
+
+/// Ending.
+impl<M: Models, O: Observer> Kernel<'_, M, O> {
+    fn finish(&mut self, qp: QpId, end: FlowEnd) {
+        let now = self.clock.now();
+        let slot = &mut self.qps.slots[qp.index()];
+        slot.snd_una = slot.size;
+        slot.set_state(QpState::Finished);
+        // The receiver forgets the flow; only with ns-3's quirks does it answer what still comes in.
+        slot.expected = 0;
+        slot.nack_until = SimTime::ZERO;
+        slot.last_nack = 0;
+        let record = Completion::new(slot.flow, slot.token, slot.start, now.since(slot.start), slot.size, end);
+        let port = slot.port;
+        for timer in 0..CCA_TIMERS {
+            self.events.cancel(self.timers.timer(Event::Cca(qp, timer)));
+        }
+        self.events.cancel(self.timers.timer(Event::Qp(qp)));
+        self.totals.flows_finished += 1;
+        self.totals.flows_given_up += (end == FlowEnd::GaveUp) as u64;
+        self.completions.push(record);
+        self.observer.flow_finished(now, &record);
+        self.models.nic.finished(&mut self.nics[port.index()], self.qps.slots, qp);
+    }
+
+    /// Frees the slot of a queue pair that is out of its NIC's queue and of which no frame is left.
+    #[inline(always)]
+    pub(crate) fn retire_if_done(&mut self, qp: QpId) {
+        let slot = &self.qps.slots[qp.index()];
+        if slot.frames == 0 && slot.state() == QpState::Retired {
+            self.qps.remove(qp);
+        }
+    }
+
+    /// Starts the retransmission time-out again. Its event is only moved when it comes due too early.
+    #[inline(always)]
+    fn restart_timeout(&mut self, qp: QpId) {
+        let now = self.clock.now();
+        let slot = &mut self.qps.slots[qp.index()];
+        slot.deadline = now + Span(slot.timeout.0.saturating_mul(1 << slot.retries.min(31)));
+        let timer = self.timers.timer(Event::Qp(qp));
+        if self.events.pending(timer).is_none() {
+            let key = self.clock.issue(slot.deadline.since(now));
+            self.events.schedule(timer, key);
+        }
+    }
+
+    fn check_timeout(&mut self, qp: QpId) {
+        let now = self.clock.now();
+        let slot = &mut self.qps.slots[qp.index()];
+        if slot.in_flight() == 0 {
+            return;
+        }
+        if now < slot.deadline {
+            let key = self.clock.issue(slot.deadline.since(now));
+            return self.schedule(Event::Qp(qp), key);
+        }
+        let port = slot.port;
+        self.totals.timeouts += 1;
+        if slot.retries >= self.models.transport.retries {
+            self.finish(qp, FlowEnd::GaveUp);
+        } else {
+            slot.retries += 1;
+            slot.snd_nxt = slot.snd_una;
+            let mut out = CcaOut::new(slot.control);
+            let cca = &self.models.ccas[slot.cca as usize];
+            cca.on_timeout(&mut self.qps.cca[qp.index()], now, &mut out);
+            self.apply(qp, &out);
+            self.restart_timeout(qp);
+        }
+        self.try_send_host(port);
+    }
+}

@@ -1,0 +1,538 @@
+//! The kernel: what a caller sees of the simulator.
+//!
+//! # Calling order
+//! 1. [`Kernel::words`] says how much zeroed memory a simulation takes, [`Kernel::new`] builds it there.
+//! 2. Commands, at any time: [`add_flow`](Kernel::add_flow), [`set_link`](Kernel::set_link),
+//!    [`inject`](Kernel::inject). A command names the time it takes effect, not before [`now`](Kernel::now).
+//! 3. [`next_event_time`](Kernel::next_event_time) says when something will happen next;
+//!    [`run_until`](Kernel::run_until) lets it happen.
+//! 4. Outputs: [`poll_completion`](Kernel::poll_completion) and [`poll_egress`](Kernel::poll_egress) until they
+//!    give `None`. Outputs not polled stop [`run_until`](Kernel::run_until), they are never lost.
+//! 5. Back to 2. Getters may be called anywhere.
+//!
+//! The kernel reads no clock, no file and no random source, and does not allocate.
+
+use crate::buffer::BufferManager;
+use crate::cca::{CongestionControl, MAX_INT_HOPS};
+use crate::error::{CapacityError, Error};
+use crate::event::{Clock, Event, EventKey, Tie, TimerMap};
+use crate::fabric::{Fabric, FabricSize, LinkSpec, NodeKind};
+use crate::flow::{Completion, FlowQueue, FlowSpec};
+use crate::ids::{FlowId, LinkId, NodeId, PortId};
+use crate::input::{Command, ExternalFrame, Inputs};
+use crate::limits::Limits;
+use crate::marker::{LossModel, Marker};
+use crate::memory::{Carver, words_for};
+use crate::models::{ModelSet, Models};
+use crate::nic::NicQueue;
+use crate::observer::Observer;
+use crate::packet::PacketPool;
+use crate::port::{Port, PortStats, PriorityQueue};
+use crate::qp::QpTable;
+use crate::queue::EventQueue;
+use crate::ring::Ring;
+use crate::router::{RouteKey, Router};
+use crate::scheduler::PRIORITIES;
+use crate::timing::LinkTiming;
+use crate::transport::Transport;
+use crate::units::{SimTime, Span};
+
+/// Frames one event can make at most: a data packet, a PAUSE and a RESUME, and one to spare.
+const PACKETS_PER_EVENT: usize = 4;
+
+/// Why [`Kernel::run_until`] returned.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// Everything up to the limit has happened; `now` is the limit.
+    Reached,
+    /// No event is left; `now` is the time of the last one.
+    Idle,
+    /// Outputs must be polled before anything more can happen.
+    OutputFull,
+    /// The number of events asked for has been executed.
+    Budget,
+    /// Nothing moves any more, and only timers that cannot change that are left: frames wait in queues that stay
+    /// paused (a PFC deadlock, see [`Kernel::paused_queues`]), or flows wait for acknowledgements that will never come.
+    Stalled,
+}
+
+/// What the fabric has counted since the start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Totals {
+    /// Events executed.
+    pub events: u64,
+    /// Frames put on a wire: packet-hops.
+    pub packet_hops: u64,
+    /// Frames lost.
+    pub drops: u64,
+    /// Frames marked with ECN.
+    pub ecn_marks: u64,
+    /// PAUSE frames that arrived.
+    pub pauses: u64,
+    /// Flows finished, also those given up.
+    pub flows_finished: u64,
+    /// Flows given up after too many time-outs.
+    pub flows_given_up: u64,
+    /// Retransmission time-outs that expired.
+    pub timeouts: u64,
+}
+
+/// A queue that waits for the end of a pause.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PausedQueue {
+    /// The egress port.
+    pub port: PortId,
+    /// The paused priority.
+    pub priority: u8,
+    /// Bytes waiting.
+    pub bytes: u64,
+    /// Since when the port has been paused.
+    pub since: SimTime,
+}
+
+/// Shorthands for the state types of a model family.
+pub(crate) type SwitchState<M> = <<M as Models>::Buffers as BufferManager>::Switch;
+pub(crate) type BufferPort<M> = <<M as Models>::Buffers as BufferManager>::Port;
+pub(crate) type BufferQueue<M> = <<M as Models>::Buffers as BufferManager>::Queue;
+pub(crate) type MarkerPort<M> = <<M as Models>::Marker as Marker>::Port;
+pub(crate) type LossLink<M> = <<M as Models>::Loss as LossModel>::Link;
+pub(crate) type CcaState<M> = <<M as Models>::Cca as CongestionControl>::State;
+
+/// A packet-level simulator over caller memory. See the module for the calling order.
+pub struct Kernel<'a, M: Models, O: Observer = ()> {
+    pub(crate) models: ModelSet<'a, M>,
+    /// Receives what happens, as it happens.
+    pub observer: O,
+    pub(crate) clock: Clock,
+    pub(crate) events: M::Queue<'a>,
+    pub(crate) timers: TimerMap,
+    pub(crate) fabric: Fabric<'a>,
+    pub(crate) ports: &'a mut [Port],
+    /// [`PRIORITIES`] queues a port.
+    pub(crate) queues: &'a mut [PriorityQueue],
+    pub(crate) nics: &'a mut [NicQueue],
+    pub(crate) buffer_ports: &'a mut [BufferPort<M>],
+    pub(crate) buffer_queues: &'a mut [BufferQueue<M>],
+    /// Per node; hosts' stay empty.
+    pub(crate) switches: &'a mut [SwitchState<M>],
+    pub(crate) marker_ports: &'a mut [MarkerPort<M>],
+    pub(crate) loss_links: &'a mut [LossLink<M>],
+    pub(crate) packets: PacketPool<'a>,
+    pub(crate) flows: FlowQueue<'a>,
+    pub(crate) qps: QpTable<'a, CcaState<M>>,
+    pub(crate) inputs: Inputs<'a>,
+    pub(crate) completions: Ring<'a, Completion>,
+    pub(crate) egress: Ring<'a, ExternalFrame>,
+    pub(crate) totals: Totals,
+    /// Raised with every change of a link: kept paths of an older epoch are asked for again.
+    pub(crate) route_epoch: u32,
+    /// Start time of the last batch of flows: as of then the next one is scheduled.
+    pub(crate) last_start: SimTime,
+    /// Frames on wires, and NIC wake-ups pending: while both are 0 nothing moves.
+    pub(crate) on_wire: usize,
+    pub(crate) wakes: usize,
+    pub(crate) fault: Option<CapacityError>,
+    next_flow: u32,
+}
+
+impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
+    /// Words of zeroed memory a kernel takes. `models` tells whether packets carry telemetry.
+    pub fn words(size: FabricSize, limits: &Limits, models: &ModelSet<'_, M>) -> usize {
+        let ports = 2 * size.links;
+        let timers = TimerMap::new(ports, limits.active_flows).len();
+        Fabric::words(size)
+            + M::Queue::words(timers)
+            + words_for::<Port>(ports)
+            + words_for::<PriorityQueue>(ports * PRIORITIES)
+            + words_for::<NicQueue>(ports)
+            + words_for::<BufferPort<M>>(ports)
+            + words_for::<BufferQueue<M>>(ports * PRIORITIES)
+            + words_for::<SwitchState<M>>(size.nodes)
+            + words_for::<MarkerPort<M>>(ports)
+            + words_for::<LossLink<M>>(size.links)
+            + PacketPool::words(limits.packets, models.telemetry_needed())
+            + FlowQueue::words(limits.queued_flows)
+            + QpTable::<CcaState<M>>::words(limits.active_flows)
+            + Inputs::words(limits.inputs)
+            + Ring::<Completion>::words(limits.outputs)
+            + Ring::<ExternalFrame>::words(limits.outputs)
+    }
+
+    /// Builds an idle simulation at time 0 in `words`, which MUST be zero.
+    ///
+    /// # Errors
+    /// [`Error::Capacity`] if there are too few words; [`Error::BadLink`], [`Error::ZeroRate`] for a bad fabric.
+    pub fn new(
+        words: &'a mut [u64],
+        nodes: &[NodeKind],
+        links: &[LinkSpec],
+        models: ModelSet<'a, M>,
+        limits: &Limits,
+        observer: O,
+    ) -> Result<Self, Error> {
+        let carver = &mut Carver::new(words);
+        let fabric = Fabric::carve(carver, nodes, links)?;
+        let timers = TimerMap::new(fabric.port_count(), limits.active_flows);
+        let horizon = typical_hop(&models, &fabric);
+        let ports = fabric.port_count();
+        let telemetry = models.telemetry_needed();
+        let mut kernel = Kernel {
+            models,
+            observer,
+            clock: Clock::default(),
+            events: M::Queue::carve(carver, timers.len(), horizon)?,
+            timers,
+            ports: carver.take(ports)?,
+            queues: carver.take(ports * PRIORITIES)?,
+            nics: carver.take(ports)?,
+            buffer_ports: carver.take(ports)?,
+            buffer_queues: carver.take(ports * PRIORITIES)?,
+            switches: carver.take(nodes.len())?,
+            marker_ports: carver.take(ports)?,
+            loss_links: carver.take(links.len())?,
+            packets: PacketPool::carve(carver, limits.packets, telemetry)?,
+            flows: FlowQueue::carve(carver, limits.queued_flows)?,
+            qps: QpTable::carve(carver, limits.active_flows)?,
+            inputs: Inputs::carve(carver, limits.inputs)?,
+            completions: Ring::carve(carver, limits.outputs)?,
+            egress: Ring::carve(carver, limits.outputs)?,
+            totals: Totals::default(),
+            route_epoch: 0,
+            last_start: SimTime::ZERO,
+            on_wire: 0,
+            wakes: 0,
+            fault: None,
+            next_flow: 0,
+            fabric,
+        };
+        kernel.initialise();
+        Ok(kernel)
+    }
+
+    fn initialise(&mut self) {
+        let fabric = &self.fabric;
+        let nic_rate = fabric.nic_rate();
+        self.queues.fill(PriorityQueue::EMPTY);
+        self.nics.fill(NicQueue::EMPTY);
+        for port in fabric.ports() {
+            let info = fabric.port(port);
+            self.ports[port.index()] = Port::new(info.peer);
+            self.buffer_ports[port.index()] = self.models.buffers.port(info, nic_rate);
+            self.marker_ports[port.index()] = self.models.marker.port(port, info);
+        }
+        for node in (0..fabric.node_count() as u32).map(NodeId) {
+            let mut infos = fabric.ports_of(node).map(|p| *fabric.port(p));
+            self.switches[node.index()] = self.models.buffers.switch(&mut infos);
+        }
+        for link in (0..fabric.link_count() as u32).map(LinkId) {
+            self.loss_links[link.index()] = self.models.loss.link(link);
+        }
+    }
+
+    // Getters.
+
+    /// Present simulated time.
+    pub fn now(&self) -> SimTime {
+        self.clock.now()
+    }
+
+    /// When something happens next, if anything does.
+    pub fn next_event_time(&self) -> Option<SimTime> {
+        self.events.next_time()
+    }
+
+    /// The fabric.
+    pub fn fabric(&self) -> &Fabric<'a> {
+        &self.fabric
+    }
+
+    /// What has been counted so far.
+    pub fn totals(&self) -> Totals {
+        self.totals
+    }
+
+    /// What a port has counted so far.
+    pub fn port_stats(&self, port: PortId) -> PortStats {
+        self.ports[port.index()].stats
+    }
+
+    /// Flows added and not yet started.
+    pub fn queued_flows(&self) -> usize {
+        self.flows.len()
+    }
+
+    /// Flows started and not yet finished, and finished ones of which frames are still about.
+    pub fn active_flows(&self) -> usize {
+        self.qps.live()
+    }
+
+    /// Frames in queues and on wires.
+    pub fn live_packets(&self) -> usize {
+        self.packets.live()
+    }
+
+    /// Bytes in the shared part of a switch's buffer.
+    pub fn shared_bytes(&self, node: NodeId) -> u64 {
+        self.models.buffers.shared_bytes(&self.switches[node.index()])
+    }
+
+    /// Bytes a switch's buffer holds for what came in by `port` at `priority`.
+    pub fn ingress_bytes(&self, port: PortId, priority: u8) -> u64 {
+        self.models.buffers.queue_bytes(&self.buffer_queues[queue_index(port, priority)])
+    }
+
+    /// Bytes waiting at an egress port at `priority`.
+    pub fn egress_bytes(&self, port: PortId, priority: u8) -> u64 {
+        self.queues[queue_index(port, priority)].bytes
+    }
+
+    /// Queues that have frames and wait for the end of a pause.
+    pub fn paused_queues(&self) -> impl Iterator<Item = PausedQueue> + '_ {
+        self.fabric.ports().flat_map(move |port| {
+            let state = &self.ports[port.index()];
+            (0..PRIORITIES as u8).filter(move |&p| (state.occupied & state.paused & !1) >> p & 1 != 0).map(
+                move |priority| PausedQueue {
+                    port,
+                    priority,
+                    bytes: self.egress_bytes(port, priority),
+                    since: state.paused_since,
+                },
+            )
+        })
+    }
+
+    /// The round-trip time of the empty path of a flow, and its bandwidth-delay product in bytes: a full data
+    /// packet one way, store and forward, its ACK the other.
+    ///
+    /// # Errors
+    /// As [`add_flow`](Self::add_flow), but for time and capacity.
+    pub fn path_facts(&mut self, flow: &FlowSpec) -> Result<(Span, u64), Error> {
+        self.check_flow(flow)?;
+        let needs = self.models.ccas[flow.cca as usize].needs();
+        let header = needs.header_bytes;
+        let there =
+            RouteKey { src: flow.src, dst: flow.dst, src_port: flow.src_port, dst_port: flow.dst_port, packet: 0 };
+        let back =
+            RouteKey { src: flow.dst, dst: flow.src, src_port: flow.dst_port, dst_port: flow.src_port, packet: 0 };
+        let data = Transport::data_bytes(self.models.transport.mtu, header);
+        let (out, bottleneck, switches) = self.measure_path(&there, data)?;
+        if needs.telemetry && switches > MAX_INT_HOPS && !self.models.transport.ns3_quirks {
+            return Err(Error::PathTooLong { switches, limit: MAX_INT_HOPS });
+        }
+        let (home, ..) = self.measure_path(&back, Transport::ack_bytes(header))?;
+        let rtt = out + home;
+        let bdp = rtt.0 as u128 * bottleneck as u128 / 8 / crate::units::PS_PER_S as u128;
+        Ok((rtt, (bdp as u64).max(1)))
+    }
+
+    // Commands.
+
+    /// Adds a flow.
+    ///
+    /// # Errors
+    /// [`Error::InPast`], [`Error::NotAHost`], [`Error::SameHost`], [`Error::EmptyFlow`], [`Error::BadClass`],
+    /// [`Error::NoPath`], [`Error::PathTooLong`], or [`Error::Capacity`] (`queued_flows`). Nothing is changed then.
+    pub fn add_flow(&mut self, flow: &FlowSpec) -> Result<FlowId, Error> {
+        self.check_time(flow.start)?;
+        let (rtt, bdp) = self.path_facts(flow)?;
+        let id = FlowId(self.next_flow);
+        self.flows.push(flow, id, flow.base_rtt.unwrap_or(rtt), flow.bdp.unwrap_or(bdp))?;
+        self.next_flow += 1;
+        self.schedule_start();
+        Ok(id)
+    }
+
+    /// Takes a link down or up at a time not before now. Frames on a link that goes down are lost, and so are those
+    /// that wait for it; routes are chosen anew.
+    ///
+    /// # Errors
+    /// [`Error::InPast`], or [`Error::Capacity`] (`inputs`).
+    pub fn set_link(&mut self, at: SimTime, link: LinkId, up: bool) -> Result<(), Error> {
+        self.add_input(at, Command::Link { link, up })
+    }
+
+    /// Hands a frame from outside to the NIC of host `frame.src` at a time not before now. It travels to
+    /// `frame.dst` like any other and comes out of [`poll_egress`](Self::poll_egress) there.
+    ///
+    /// # Errors
+    /// [`Error::InPast`], [`Error::NotAHost`], [`Error::SameHost`], [`Error::BadClass`], or [`Error::Capacity`]
+    /// (`inputs`).
+    pub fn inject(&mut self, at: SimTime, frame: &ExternalFrame) -> Result<(), Error> {
+        self.check_hosts(frame.src, frame.dst)?;
+        if frame.priority as usize >= PRIORITIES {
+            return Err(Error::BadClass);
+        }
+        self.add_input(at, Command::Frame(*frame))
+    }
+
+    // Outputs.
+
+    /// The next flow that has ended, in order of time.
+    pub fn poll_completion(&mut self) -> Option<Completion> {
+        self.completions.pop()
+    }
+
+    /// The next external frame that has reached its host; its `at` is the time of arrival.
+    pub fn poll_egress(&mut self) -> Option<ExternalFrame> {
+        self.egress.pop()
+    }
+
+    // Running.
+
+    /// Lets everything up to and including `limit` happen.
+    ///
+    /// # Errors
+    /// [`CapacityError`] if the next event needs more than a limit allows. It has not happened then, and the kernel
+    /// can still be asked and polled.
+    pub fn run_until(&mut self, limit: SimTime) -> Result<Step, CapacityError> {
+        self.run_bounded(limit, u64::MAX)
+    }
+
+    /// As [`run_until`](Self::run_until), but executes at most `budget` events.
+    ///
+    /// # Errors
+    /// As [`run_until`](Self::run_until).
+    pub fn run_bounded(&mut self, limit: SimTime, budget: u64) -> Result<Step, CapacityError> {
+        for _ in 0..budget {
+            if self.completions.is_full() || self.egress.is_full() {
+                return Ok(Step::OutputFull);
+            }
+            if self.packets.available() < PACKETS_PER_EVENT {
+                return Err(CapacityError { what: "packets", limit: self.packets.capacity() });
+            }
+            let Some((key, timer)) = self.events.pop_until(limit) else {
+                return Ok(self.end_of_run(limit));
+            };
+            self.clock.advance(key);
+            self.totals.events += 1;
+            let event = self.timers.event(timer);
+            self.execute(event);
+            if let Some(fault) = self.fault.take() {
+                return Err(fault);
+            }
+            if self.on_wire == 0 && self.wakes == 0 && self.is_stalled() {
+                return Ok(Step::Stalled);
+            }
+        }
+        Ok(Step::Budget)
+    }
+
+    fn end_of_run(&mut self, limit: SimTime) -> Step {
+        if self.events.is_empty() {
+            return Step::Idle;
+        }
+        self.clock.advance(EventKey { at: limit.max(self.now()), tie: Tie::LAST });
+        Step::Reached
+    }
+
+    #[inline(always)]
+    fn execute(&mut self, event: Event) {
+        match event {
+            Event::Arrive(port) => self.frame_arrives(port),
+            Event::TxDone(port) => self.transmitter_idle(port),
+            Event::Wake(port) => {
+                self.wakes -= 1;
+                self.try_send(port);
+            }
+            Event::Cca(qp, timer) => self.cca_timer(qp, timer),
+            Event::Qp(qp) => self.qp_timer(qp),
+            Event::Start => self.start_flows(),
+            Event::Input => self.apply_inputs(),
+        }
+    }
+
+    /// Nothing is on a wire and no NIC will wake up. Is there anything else that could set the fabric in motion?
+    #[cold]
+    fn is_stalled(&self) -> bool {
+        if self.flows.len() > 0 || !self.inputs.is_empty() || self.qps.live() == 0 {
+            return false;
+        }
+        if self.qps.ids().any(|qp| self.qps.slots[qp.index()].is_opening()) {
+            return false;
+        }
+        // Retransmission can only help where frames were lost; frames that wait in paused queues were not.
+        self.models.transport.timeout.is_none() || self.packets.live() > 0
+    }
+
+    // Helpers of several parts.
+
+    pub(crate) fn schedule(&mut self, event: Event, key: EventKey) {
+        self.events.schedule(self.timers.timer(event), key);
+    }
+
+    fn check_time(&self, at: SimTime) -> Result<(), Error> {
+        let now = self.now();
+        if at < now { Err(Error::InPast { at, now }) } else { Ok(()) }
+    }
+
+    fn check_hosts(&self, src: NodeId, dst: NodeId) -> Result<(), Error> {
+        for node in [src, dst] {
+            if self.fabric.kind(node) != Some(NodeKind::Host) {
+                return Err(Error::NotAHost(node));
+            }
+        }
+        if src == dst { Err(Error::SameHost(src)) } else { Ok(()) }
+    }
+
+    fn check_flow(&self, flow: &FlowSpec) -> Result<(), Error> {
+        self.check_hosts(flow.src, flow.dst)?;
+        if flow.bytes == 0 {
+            return Err(Error::EmptyFlow);
+        }
+        if flow.priority as usize >= PRIORITIES || flow.cca as usize >= self.models.ccas.len() {
+            return Err(Error::BadClass);
+        }
+        Ok(())
+    }
+
+    fn add_input(&mut self, at: SimTime, command: Command) -> Result<(), Error> {
+        self.check_time(at)?;
+        self.inputs.push(at, command)?;
+        self.schedule_input();
+        Ok(())
+    }
+}
+
+/// A typical time from the start of a transmission to its arrival: that of the median link by delay.
+fn typical_hop<M: Models>(models: &ModelSet<'_, M>, fabric: &Fabric<'_>) -> Span {
+    let hop = |port: PortId| {
+        let info = fabric.port(port);
+        info.delay + models.timing.serialise(models.transport.mtu, info.rate)
+    };
+    // The median by bisection on powers of two: the number of ports is large, the memory for a sort is not there.
+    let ports = fabric.port_count();
+    let below = |bound: u64| fabric.ports().filter(|&p| hop(p).0 <= bound).count();
+    let bits = (0..64).find(|&bits| 2 * below(1 << bits) >= ports).unwrap_or(63);
+    Span(1 << bits)
+}
+
+/// Index of a port's queue of a priority.
+#[inline(always)]
+pub(crate) fn queue_index(port: PortId, priority: u8) -> usize {
+    port.index() * PRIORITIES + priority as usize
+}
+
+impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
+    /// The egress port of `node` towards a destination, if a path is up.
+    pub(crate) fn route(&mut self, node: NodeId, key: &RouteKey) -> Option<PortId> {
+        self.models.router.egress(&self.fabric, node, key)
+    }
+
+    /// One-way time of a frame of `bytes`, the least rate (bit/s) and the number of switches on a path.
+    fn measure_path(&mut self, key: &RouteKey, bytes: u32) -> Result<(Span, u64, usize), Error> {
+        let no_path = Error::NoPath { src: key.src, dst: key.dst };
+        let (mut node, mut time, mut rate) = (key.src, Span::ZERO, u64::MAX);
+        // A path that visits every node and has not arrived is a loop.
+        for switches in 0..self.fabric.node_count() {
+            let port = self.route(node, key).ok_or(no_path)?;
+            let info = *self.fabric.port(port);
+            time += info.delay + self.models.timing.serialise(bytes, info.rate);
+            rate = rate.min(info.rate.0);
+            node = self.fabric.neighbour(port);
+            if node == key.dst {
+                return Ok((time, rate, switches));
+            }
+        }
+        Err(no_path)
+    }
+}

@@ -1,0 +1,270 @@
+//! Frames, and the lists they wait in.
+//!
+//! A frame is in exactly one place: a queue of a port, the lane of a link, or the receiver's hands. So lists are
+//! threaded through the frames and need no memory of their own.
+
+use crate::cca::{IntHop, MAX_INT_HOPS};
+use crate::error::CapacityError;
+use crate::event::EventKey;
+use crate::ids::{PacketId, PortId, QpId};
+use crate::memory::{Carver, words_for};
+use crate::units::SimTime;
+use bytemuck::{Pod, Zeroable};
+
+/// What a frame is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PacketKind {
+    /// Payload of a flow.
+    Data,
+    /// Cumulative acknowledgement.
+    Ack,
+    /// Acknowledgement that also asks to go back to the first byte missing.
+    Nack,
+    /// PFC: pause a priority (IEEE 802.1Qbb).
+    Pause,
+    /// PFC: let a priority go on.
+    Resume,
+    /// A frame injected from outside.
+    External,
+}
+
+const KINDS: [PacketKind; 6] =
+    [PacketKind::Data, PacketKind::Ack, PacketKind::Nack, PacketKind::Pause, PacketKind::Resume, PacketKind::External];
+
+/// A frame: one cache line.
+#[repr(C, align(8))]
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+pub struct Packet {
+    /// On a wire: when it reaches the other end.
+    pub(crate) arrival: EventKey,
+    /// Data: first payload byte. ACK and NACK: first byte missing. External: the caller's token.
+    pub seq: u64,
+    /// When the data packet was built at its NIC.
+    pub(crate) sent: SimTime,
+    pub(crate) qp: u32,
+    pub(crate) next: u32,
+    /// The port it came in by.
+    pub(crate) ingress: u32,
+    /// Bytes on the wire.
+    pub bytes: u32,
+    /// Payload bytes of a data packet.
+    pub payload: u32,
+    /// The routing epoch it left its NIC in.
+    pub(crate) epoch: u32,
+    pub(crate) kind: u8,
+    /// Priority (802.1p class).
+    pub priority: u8,
+    /// The ECN field says "congestion experienced"; in an ACK, the data packet's did.
+    pub(crate) marked: u8,
+    /// Switches passed so far.
+    pub(crate) hop: u8,
+    /// Telemetry records appended, also those there was no room for.
+    pub(crate) int_hops: u8,
+    pub(crate) pad: [u8; 3],
+}
+
+const _: () = assert!(size_of::<Packet>() == 64);
+
+impl Packet {
+    /// What the frame is.
+    #[inline(always)]
+    pub fn kind(&self) -> PacketKind {
+        KINDS[self.kind as usize]
+    }
+
+    #[inline(always)]
+    pub(crate) fn set_kind(&mut self, kind: PacketKind) {
+        self.kind = kind as u8;
+    }
+
+    /// The queue pair whose data or acknowledgement this is; [`QpId::NONE`] for PFC and external frames.
+    pub fn qp(&self) -> QpId {
+        QpId(self.qp)
+    }
+
+    /// Whether the ECN mark is set.
+    #[inline(always)]
+    pub fn is_marked(&self) -> bool {
+        self.marked != 0
+    }
+
+    #[inline(always)]
+    pub(crate) fn mark(&mut self) {
+        self.marked = 1;
+    }
+
+    pub(crate) fn ingress(&self) -> PortId {
+        PortId(self.ingress)
+    }
+}
+
+/// All frames of the fabric, and their telemetry.
+pub(crate) struct PacketPool<'a> {
+    packets: &'a mut [Packet],
+    /// [`MAX_INT_HOPS`] records a packet; empty if no congestion control reads telemetry.
+    hops: &'a mut [[IntHop; MAX_INT_HOPS]],
+    /// Slots ever used; those below it are in use or on the free list.
+    used: u32,
+    free: PacketList,
+    live: u32,
+}
+
+impl<'a> PacketPool<'a> {
+    pub(crate) const fn words(packets: usize, telemetry: bool) -> usize {
+        words_for::<Packet>(packets) + if telemetry { words_for::<[IntHop; MAX_INT_HOPS]>(packets) } else { 0 }
+    }
+
+    pub(crate) fn carve(carver: &mut Carver<'a>, packets: usize, telemetry: bool) -> Result<Self, CapacityError> {
+        Ok(PacketPool {
+            packets: carver.take(packets)?,
+            hops: carver.take(if telemetry { packets } else { 0 })?,
+            used: 0,
+            free: PacketList::EMPTY,
+            live: 0,
+        })
+    }
+
+    #[inline(always)]
+    pub(crate) fn available(&self) -> usize {
+        self.packets.len() - self.live as usize
+    }
+
+    pub(crate) fn live(&self) -> usize {
+        self.live as usize
+    }
+
+    pub(crate) fn capacity(&self) -> usize {
+        self.packets.len()
+    }
+
+    /// A slot for a new frame.
+    ///
+    /// # Panics
+    /// If none is [`available`](Self::available): the event loop checks before every event.
+    #[inline(always)]
+    pub(crate) fn insert(&mut self, packet: Packet) -> PacketId {
+        self.live += 1;
+        let id = match self.free.head() {
+            Some(id) => {
+                self.free.head = PacketId(self.get(id).next);
+                id
+            }
+            None => {
+                self.used += 1;
+                PacketId(self.used - 1)
+            }
+        };
+        self.packets[id.index()] = packet;
+        id
+    }
+
+    #[inline(always)]
+    pub(crate) fn remove(&mut self, id: PacketId) {
+        self.live -= 1;
+        self.packets[id.index()].next = self.free.head.0;
+        self.free.head = id;
+    }
+
+    #[inline(always)]
+    pub(crate) fn get(&self, id: PacketId) -> &Packet {
+        &self.packets[id.index()]
+    }
+
+    #[inline(always)]
+    pub(crate) fn get_mut(&mut self, id: PacketId) -> &mut Packet {
+        &mut self.packets[id.index()]
+    }
+
+    /// Appends telemetry to a packet. When the header is full, records wrap around (as in HPCC's INT header) and
+    /// the count tells.
+    #[inline(always)]
+    pub(crate) fn push_hop(&mut self, id: PacketId, hop: IntHop) {
+        let packet = &mut self.packets[id.index()];
+        self.hops[id.index()][packet.int_hops as usize % MAX_INT_HOPS] = hop;
+        packet.int_hops = packet.int_hops.saturating_add(1);
+    }
+
+    #[inline(always)]
+    pub(crate) fn hops(&self, id: PacketId) -> &[IntHop] {
+        let count = self.packets[id.index()].int_hops as usize;
+        if count == 0 { &[] } else { &self.hops[id.index()][..count.min(MAX_INT_HOPS)] }
+    }
+}
+
+/// A first-in first-out list of frames.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+pub(crate) struct PacketList {
+    head: PacketId,
+    tail: PacketId,
+}
+
+impl PacketList {
+    pub(crate) const EMPTY: PacketList = PacketList { head: PacketId::NONE, tail: PacketId::NONE };
+
+    #[inline(always)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.head.is_none()
+    }
+
+    #[inline(always)]
+    pub(crate) fn head(&self) -> Option<PacketId> {
+        (!self.is_empty()).then_some(self.head)
+    }
+
+    #[inline(always)]
+    pub(crate) fn push(&mut self, pool: &mut PacketPool<'_>, id: PacketId) {
+        pool.get_mut(id).next = PacketId::NONE.0;
+        if self.is_empty() {
+            self.head = id;
+        } else {
+            pool.get_mut(self.tail).next = id.0;
+        }
+        self.tail = id;
+    }
+
+    #[inline(always)]
+    pub(crate) fn pop(&mut self, pool: &PacketPool<'_>) -> Option<PacketId> {
+        let id = self.head()?;
+        self.head = PacketId(pool.get(id).next);
+        Some(id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_are_reused_and_lists_keep_order() {
+        let mut words = [0u64; 64];
+        let mut pool = PacketPool::carve(&mut Carver::new(&mut words), 4, false).unwrap();
+        let mut list = PacketList::EMPTY;
+        for round in 0..3 {
+            for seq in 0..4 {
+                let id = pool.insert(Packet { seq: round * 10 + seq, ..Packet::default() });
+                list.push(&mut pool, id);
+            }
+            assert_eq!(pool.available(), 0);
+            for seq in 0..4 {
+                let id = list.pop(&pool).unwrap();
+                assert_eq!(pool.get(id).seq, round * 10 + seq);
+                pool.remove(id);
+            }
+            assert!(list.is_empty() && list.pop(&pool).is_none());
+            assert_eq!(pool.available(), 4);
+        }
+    }
+
+    #[test]
+    fn telemetry_wraps_and_counts() {
+        let mut words = [0u64; 64];
+        let mut pool = PacketPool::carve(&mut Carver::new(&mut words), 1, true).unwrap();
+        let id = pool.insert(Packet::default());
+        for queue in 0..7 {
+            pool.push_hop(id, IntHop { queue, ..IntHop::default() });
+        }
+        let queues: heapless::Vec<u64, MAX_INT_HOPS> = pool.hops(id).iter().map(|h| h.queue).collect();
+        assert_eq!((queues.as_slice(), pool.get(id).int_hops), (&[5u64, 6, 2, 3, 4][..], 7));
+    }
+}

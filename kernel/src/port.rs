@@ -1,0 +1,108 @@
+//! The changing part of a port: its queues, its transmitter, and the lane of frames on the wire.
+
+use crate::event::EventKey;
+use crate::ids::PortId;
+use crate::packet::PacketList;
+use crate::units::{SimTime, Span};
+use bytemuck::{Pod, Zeroable};
+
+/// What a port has counted since the start.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+pub struct PortStats {
+    /// Frames sent.
+    pub frames: u64,
+    /// Bytes sent.
+    pub bytes: u64,
+    /// Most bytes ever waiting here.
+    pub max_queue: u64,
+    /// Frames marked with ECN as they left.
+    pub marks: u64,
+    /// PAUSE frames that arrived here.
+    pub pauses: u64,
+    /// Frames lost here: refused by the buffer, lost by the link, without a route, or on a dead link.
+    pub drops: u64,
+}
+
+/// One priority's queue of a port.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+pub(crate) struct PriorityQueue {
+    pub(crate) frames: PacketList,
+    pub(crate) bytes: u64,
+}
+
+/// Serialisation times of the sizes seen last: traffic has two, data and ACKs.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+struct TxCache {
+    bytes: [u32; 2],
+    time: [Span; 2],
+}
+
+/// A port.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+pub(crate) struct Port {
+    /// Frames on the wire towards the peer, oldest first. Only the oldest has an event.
+    pub(crate) lane: PacketList,
+    /// When the transmitter is done with its last frame.
+    pub(crate) idle_from: EventKey,
+    /// Bytes waiting, all priorities.
+    pub(crate) backlog: u64,
+    pub(crate) peer: PortId,
+    /// Whether the end of the present transmission is an event: only if something waits for it.
+    tx_done_pending: u32,
+    /// Bit p: priority p has a frame waiting.
+    pub(crate) occupied: u8,
+    /// Bit p: the peer has paused priority p.
+    pub(crate) paused: u8,
+    /// Bit p: this port has paused its peer's priority p.
+    pub(crate) pausing: u8,
+    /// State of the egress scheduler.
+    pub(crate) scheduler: u8,
+    pad: u32,
+    tx_cache: TxCache,
+    pub(crate) stats: PortStats,
+    /// Since when a priority has been paused, for reports of deadlocks.
+    pub(crate) paused_since: SimTime,
+}
+
+impl Port {
+    pub(crate) fn new(peer: PortId) -> Port {
+        Port { lane: PacketList::EMPTY, peer, ..Port::zeroed() }
+    }
+
+    /// Bits of the priorities that may send now.
+    #[inline(always)]
+    pub(crate) fn ready(&self) -> u8 {
+        // PFC frames travel in the control priority, so that one is never paused.
+        self.occupied & (!self.paused | 1 << crate::scheduler::CONTROL_PRIORITY)
+    }
+
+    /// Claims the event for the end of the transmission; `false` if there is one already.
+    #[inline(always)]
+    pub(crate) fn claim_tx_done(&mut self) -> bool {
+        core::mem::replace(&mut self.tx_done_pending, 1) == 0
+    }
+
+    #[inline(always)]
+    pub(crate) fn tx_done(&mut self) {
+        self.tx_done_pending = 0;
+    }
+
+    #[inline(always)]
+    pub(crate) fn serialise(&mut self, bytes: u32, time: impl FnOnce() -> Span) -> Span {
+        let cache = &mut self.tx_cache;
+        let way = (bytes > 256) as usize;
+        if cache.bytes[way] != bytes {
+            cache.bytes[way] = bytes;
+            cache.time[way] = time();
+        }
+        cache.time[way]
+    }
+}
+
+impl PriorityQueue {
+    pub(crate) const EMPTY: PriorityQueue = PriorityQueue { frames: PacketList::EMPTY, bytes: 0 };
+}

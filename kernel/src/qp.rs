@@ -1,0 +1,230 @@
+//! Queue pairs: the state of a flow between its start and its end, sender and receiver side.
+
+use crate::cca::SendControl;
+use crate::error::CapacityError;
+use crate::flow::QueuedFlow;
+use crate::ids::{FlowId, NodeId, PortId, QpId};
+use crate::memory::{Carver, words_for};
+use crate::router::RouteKey;
+use crate::units::{BitRate, SimTime, Span};
+use bytemuck::{Pod, Zeroable};
+
+/// Switch hops of a path that are kept; routers are asked again for hops beyond.
+pub(crate) const CACHED_HOPS: usize = 8;
+
+/// A queue pair.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+pub struct Qp {
+    // Sender.
+    pub(crate) size: u64,
+    pub(crate) snd_nxt: u64,
+    pub(crate) snd_una: u64,
+    pub(crate) control: SendControl,
+    pub(crate) next_avail: SimTime,
+    pub(crate) line_rate: BitRate,
+    pub(crate) last_bytes: u32,
+    /// Bytes its congestion control adds to headers.
+    pub(crate) header: u32,
+    /// The NIC port it sends by, and the one its receiver acknowledges by.
+    pub(crate) port: PortId,
+    pub(crate) ack_port: PortId,
+    /// Neighbours in the queue of its NIC port; `next` also links free slots.
+    pub(crate) next: QpId,
+    pub(crate) prev: QpId,
+    pub(crate) priority: u8,
+    pub(crate) cca: u8,
+    /// Whether its packets collect telemetry.
+    pub(crate) telemetry: u8,
+    state: u8,
+    /// Frames in the fabric that name this slot.
+    pub(crate) frames: u32,
+    // Receiver.
+    pub(crate) expected: u64,
+    pub(crate) nack_until: SimTime,
+    pub(crate) last_nack: u64,
+    // Rarely used.
+    pub(crate) deadline: SimTime,
+    pub(crate) timeout: Span,
+    pub(crate) start: SimTime,
+    pub(crate) token: u64,
+    pub(crate) base_rtt: Span,
+    pub(crate) bdp: u64,
+    pub(crate) src: NodeId,
+    pub(crate) dst: NodeId,
+    pub(crate) flow: FlowId,
+    pub(crate) path_epoch: u32,
+    pub(crate) src_port: u16,
+    pub(crate) dst_port: u16,
+    pub(crate) retries: u32,
+}
+
+/// Life of a queue pair. Opening takes two zero-delay events, as it does in ns-3.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum QpState {
+    Free = 0,
+    Created,
+    Starting,
+    Open,
+    /// Finished, but still in its NIC port's queue.
+    Finished,
+    /// Finished and out of the queue; frames may still name it.
+    Retired,
+}
+
+const STATES: [QpState; 6] =
+    [QpState::Free, QpState::Created, QpState::Starting, QpState::Open, QpState::Finished, QpState::Retired];
+
+impl Qp {
+    /// Whether every byte is acknowledged (or the flow was given up).
+    #[inline(always)]
+    pub fn is_finished(&self) -> bool {
+        self.snd_una >= self.size
+    }
+
+    /// Payload bytes not yet sent, counted from the present position.
+    #[inline(always)]
+    pub fn bytes_left(&self) -> u64 {
+        self.size.saturating_sub(self.snd_nxt)
+    }
+
+    /// Payload bytes sent and not acknowledged. Wraps if less is sent than acknowledged, which only happens
+    /// with the transport's ns-3 quirks.
+    #[inline(always)]
+    pub fn in_flight(&self) -> u64 {
+        self.snd_nxt.wrapping_sub(self.snd_una)
+    }
+
+    /// Whether pause, want of data or the window keeps it from sending, whatever the time.
+    /// `paused` as in [`Nic::poll`](crate::nic::Nic::poll).
+    #[inline(always)]
+    pub fn blocked(&self, paused: u8) -> bool {
+        paused >> self.priority & 1 != 0 || self.bytes_left() == 0 || self.in_flight() >= self.control.window
+    }
+
+    /// When pacing lets it send.
+    #[inline(always)]
+    pub fn next_avail(&self) -> SimTime {
+        self.next_avail
+    }
+
+    /// The flow.
+    pub fn flow(&self) -> FlowId {
+        self.flow
+    }
+
+    /// What it may send at present.
+    pub fn control(&self) -> SendControl {
+        self.control
+    }
+
+    pub(crate) fn state(&self) -> QpState {
+        STATES[self.state as usize]
+    }
+
+    pub(crate) fn is_opening(&self) -> bool {
+        matches!(self.state(), QpState::Created | QpState::Starting)
+    }
+
+    pub(crate) fn set_state(&mut self, state: QpState) {
+        self.state = state as u8;
+    }
+
+    /// What routers see of its data packets.
+    pub(crate) fn data_key(&self, packet: u64) -> RouteKey {
+        RouteKey { src: self.src, dst: self.dst, src_port: self.src_port, dst_port: self.dst_port, packet }
+    }
+
+    /// What routers see of its acknowledgements.
+    pub(crate) fn ack_key(&self, packet: u64) -> RouteKey {
+        RouteKey { src: self.dst, dst: self.src, src_port: self.dst_port, dst_port: self.src_port, packet }
+    }
+}
+
+/// The egress ports of a queue pair's paths, hop by hop: one cache line.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+pub(crate) struct Paths {
+    pub(crate) data: [PortId; CACHED_HOPS],
+    pub(crate) ack: [PortId; CACHED_HOPS],
+}
+
+/// All queue pairs; slots of finished ones are used again.
+pub(crate) struct QpTable<'a, S> {
+    pub(crate) slots: &'a mut [Qp],
+    pub(crate) paths: &'a mut [Paths],
+    pub(crate) cca: &'a mut [S],
+    used: u32,
+    free: QpId,
+    live: usize,
+}
+
+impl<'a, S: Pod> QpTable<'a, S> {
+    pub(crate) const fn words(qps: usize) -> usize {
+        words_for::<Qp>(qps) + words_for::<Paths>(qps) + words_for::<S>(qps)
+    }
+
+    pub(crate) fn carve(carver: &mut Carver<'a>, qps: usize) -> Result<Self, CapacityError> {
+        Ok(QpTable {
+            slots: carver.take(qps)?,
+            paths: carver.take(qps)?,
+            cca: carver.take(qps)?,
+            used: 0,
+            free: QpId::NONE,
+            live: 0,
+        })
+    }
+
+    pub(crate) fn live(&self) -> usize {
+        self.live
+    }
+
+    /// Slots that may be in use.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = QpId> + use<S> {
+        (0..self.used).map(QpId)
+    }
+
+    /// A slot for a flow that starts.
+    pub(crate) fn insert(&mut self, flow: &QueuedFlow) -> Result<QpId, CapacityError> {
+        let qp = if self.free.is_some() { self.free } else { QpId(self.used) };
+        if qp.index() >= self.slots.len() {
+            return Err(CapacityError { what: "active_flows", limit: self.slots.len() });
+        }
+        if qp.0 == self.used {
+            self.used += 1;
+        } else {
+            self.free = self.slots[qp.index()].next;
+        }
+        self.live += 1;
+        self.slots[qp.index()] = Qp {
+            size: flow.bytes,
+            token: flow.token,
+            base_rtt: flow.base_rtt,
+            bdp: flow.bdp,
+            src: flow.src,
+            dst: flow.dst,
+            flow: flow.id,
+            src_port: flow.src_port,
+            dst_port: flow.dst_port,
+            priority: flow.priority,
+            cca: flow.cca,
+            state: QpState::Created as u8,
+            path_epoch: u32::MAX,
+            port: PortId::NONE,
+            ack_port: PortId::NONE,
+            next: QpId::NONE,
+            prev: QpId::NONE,
+            ..Qp::zeroed()
+        };
+        Ok(qp)
+    }
+
+    pub(crate) fn remove(&mut self, qp: QpId) {
+        self.live -= 1;
+        let slot = &mut self.slots[qp.index()];
+        slot.set_state(QpState::Free);
+        slot.next = self.free;
+        self.free = qp;
+    }
+}

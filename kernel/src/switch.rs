@@ -1,0 +1,249 @@
+//! Switches: admission, queues, PFC, ECN marking, telemetry.
+//!
+//! Store and forward: a frame is admitted when its last bit has arrived, and leaves when its egress port gets to
+//! it. The order of the steps is that of the reference model (ns-3 `SwitchNode::SendToDev`, `SwitchNotifyDequeue`).
+
+use crate::buffer::BufferManager;
+use crate::cca::{IntHop, Telemetry};
+use crate::ids::{NodeId, PacketId, PortId, QpId};
+use crate::kernel::{Kernel, queue_index};
+use crate::marker::Marker;
+use crate::models::Models;
+use crate::observer::Observer;
+use crate::packet::{Packet, PacketKind};
+use crate::qp::CACHED_HOPS;
+use crate::router::{RouteKey, Router};
+use crate::scheduler::{CONTROL_PRIORITY, EgressScheduler};
+use crate::transport::PFC_BYTES;
+
+impl<M: Models, O: Observer> Kernel<'_, M, O> {
+    /// A frame has come in at `ingress` of switch `node`.
+    #[inline(always)]
+    pub(crate) fn forward(&mut self, node: NodeId, ingress: PortId, id: PacketId) {
+        let Some(out) = self.egress_port(node, id) else {
+            return self.drop_frame(ingress, id);
+        };
+        let packet = self.packets.get_mut(id);
+        packet.ingress = ingress.0;
+        packet.hop = packet.hop.saturating_add(1);
+        let (priority, bytes) = (packet.priority, packet.bytes);
+        if priority != CONTROL_PRIORITY {
+            if !self.models.buffers.admit(
+                &mut self.switches[node.index()],
+                &self.buffer_ports[ingress.index()],
+                &mut self.buffer_queues[queue_index(ingress, priority)],
+                bytes,
+            ) {
+                return self.drop_frame(ingress, id);
+            }
+            self.pause_if_needed(node, ingress, priority);
+        }
+        self.enqueue(out, priority, id);
+        self.try_send_switch(out);
+    }
+
+    /// Which port a frame leaves by: from the kept path of its flow, or from the router.
+    #[inline(always)]
+    fn egress_port(&mut self, node: NodeId, id: PacketId) -> Option<PortId> {
+        let packet = self.packets.get(id);
+        let kept = M::Router::PER_FLOW && packet.epoch == self.route_epoch && (packet.hop as usize) < CACHED_HOPS;
+        if kept && packet.qp().is_some() {
+            let paths = &self.qps.paths[packet.qp().index()];
+            let path = if packet.kind() == PacketKind::Data { &paths.data } else { &paths.ack };
+            let port = path[packet.hop as usize];
+            return port.is_some().then_some(port);
+        }
+        let key = self.route_key(packet);
+        self.route(node, &key)
+    }
+
+    fn route_key(&self, packet: &Packet) -> RouteKey {
+        match packet.kind() {
+            PacketKind::External => self.external_key(packet),
+            PacketKind::Data => self.qps.slots[packet.qp().index()].data_key(packet.seq),
+            _ => self.qps.slots[packet.qp().index()].ack_key(packet.seq),
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn enqueue(&mut self, port: PortId, priority: u8, id: PacketId) {
+        let bytes = self.packets.get(id).bytes as u64;
+        let queue = &mut self.queues[queue_index(port, priority)];
+        queue.frames.push(&mut self.packets, id);
+        queue.bytes += bytes;
+        let state = &mut self.ports[port.index()];
+        state.occupied |= 1 << priority;
+        state.backlog += bytes;
+    }
+
+    #[inline(always)]
+    pub(crate) fn dequeue(&mut self, port: PortId, priority: u8) -> Option<PacketId> {
+        let queue = &mut self.queues[queue_index(port, priority)];
+        let id = queue.frames.pop(&self.packets)?;
+        let bytes = self.packets.get(id).bytes as u64;
+        queue.bytes -= bytes;
+        let state = &mut self.ports[port.index()];
+        if queue.frames.is_empty() {
+            state.occupied &= !(1 << priority);
+        }
+        state.backlog -= bytes;
+        Some(id)
+    }
+
+    /// Sends the next frame of a switch port, if it is idle and has one that is not paused.
+    #[inline(always)]
+    pub(crate) fn try_send_switch(&mut self, port: PortId) {
+        if self.is_busy(port) {
+            let state = &mut self.ports[port.index()];
+            state.stats.max_queue = state.stats.max_queue.max(state.backlog);
+            return;
+        }
+        let state = &mut self.ports[port.index()];
+        let ready = state.ready();
+        if ready == 0 {
+            state.stats.max_queue = state.stats.max_queue.max(state.backlog);
+            return;
+        }
+        let priority = self.models.scheduler.select(&mut state.scheduler, ready);
+        let Some(id) = self.dequeue(port, priority) else { return };
+        if priority != CONTROL_PRIORITY {
+            self.leave_buffer_marked(port, priority, id);
+        }
+        self.append_telemetry(port, id);
+        self.transmit(port, id);
+        if self.ports[port.index()].occupied != 0 {
+            let idle_from = self.ports[port.index()].idle_from;
+            self.schedule_tx_done(port, idle_from);
+        }
+    }
+
+    /// A frame leaves: its buffer is given back, it may be marked, and its sender may go on.
+    #[inline(always)]
+    fn leave_buffer_marked(&mut self, port: PortId, priority: u8, id: PacketId) {
+        let ingress = self.give_back(port, id, priority);
+        let left_behind = self.queues[queue_index(port, priority)].bytes;
+        if self.models.marker.marks(&mut self.marker_ports[port.index()], left_behind) {
+            self.totals.ecn_marks += 1;
+            self.ports[port.index()].stats.marks += 1;
+            let packet = self.packets.get_mut(id);
+            // The mark of an ACK is its data packet's; its own header's mark tells nobody anything.
+            if matches!(packet.kind(), PacketKind::Data | PacketKind::External) {
+                packet.mark();
+            }
+        }
+        self.resume_if_possible(ingress, priority);
+    }
+
+    /// A frame is thrown away that was admitted.
+    pub(crate) fn leave_buffer(&mut self, port: PortId, priority: u8, id: PacketId) {
+        if priority != CONTROL_PRIORITY {
+            let ingress = self.give_back(port, id, priority);
+            self.resume_if_possible(ingress, priority);
+        }
+    }
+
+    #[inline(always)]
+    fn give_back(&mut self, port: PortId, id: PacketId, priority: u8) -> PortId {
+        let packet = self.packets.get(id);
+        let ingress = packet.ingress();
+        let node = self.fabric.port(port).node;
+        self.models.buffers.release(
+            &mut self.switches[node.index()],
+            &self.buffer_ports[ingress.index()],
+            &mut self.buffer_queues[queue_index(ingress, priority)],
+            packet.bytes,
+        );
+        ingress
+    }
+
+    #[inline(always)]
+    fn append_telemetry(&mut self, port: PortId, id: PacketId) {
+        let packet = self.packets.get(id);
+        if packet.kind() != PacketKind::Data || self.qps.slots[packet.qp().index()].telemetry == 0 {
+            return;
+        }
+        let state = &self.ports[port.index()];
+        let hop = IntHop {
+            at: self.clock.now(),
+            tx_bytes: state.stats.bytes,
+            rate: self.fabric.port(port).rate,
+            queue: state.backlog,
+        };
+        self.packets.push_hop(id, self.models.telemetry.record(hop, port));
+    }
+
+    #[inline(always)]
+    fn pause_if_needed(&mut self, node: NodeId, ingress: PortId, priority: u8) {
+        let bit = 1 << priority;
+        let already = self.ports[ingress.index()].pausing & bit != 0;
+        if !already && self.buffer_says(node, ingress, priority, M::Buffers::pauses) {
+            self.ports[ingress.index()].pausing |= bit;
+            self.send_pfc(ingress, priority, PacketKind::Pause);
+        }
+    }
+
+    #[inline(always)]
+    fn resume_if_possible(&mut self, ingress: PortId, priority: u8) {
+        let bit = 1 << priority;
+        if self.ports[ingress.index()].pausing & bit == 0 {
+            return;
+        }
+        let node = self.fabric.port(ingress).node;
+        if self.buffer_says(node, ingress, priority, M::Buffers::resumes) {
+            self.ports[ingress.index()].pausing &= !bit;
+            self.send_pfc(ingress, priority, PacketKind::Resume);
+        }
+    }
+
+    #[inline(always)]
+    fn buffer_says(
+        &self,
+        node: NodeId,
+        ingress: PortId,
+        priority: u8,
+        question: impl Fn(
+            &M::Buffers,
+            &<M::Buffers as BufferManager>::Switch,
+            &<M::Buffers as BufferManager>::Port,
+            &<M::Buffers as BufferManager>::Queue,
+        ) -> bool,
+    ) -> bool {
+        question(
+            &self.models.buffers,
+            &self.switches[node.index()],
+            &self.buffer_ports[ingress.index()],
+            &self.buffer_queues[queue_index(ingress, priority)],
+        )
+    }
+
+    /// Sends a PFC frame out of `port`, ahead of everything that has not begun.
+    fn send_pfc(&mut self, port: PortId, priority: u8, kind: PacketKind) {
+        self.models.marker.pfc_built();
+        let mut frame = Packet { qp: QpId::NONE.0, bytes: PFC_BYTES, payload: priority as u32, ..Packet::default() };
+        frame.set_kind(kind);
+        let id = self.packets.insert(frame);
+        if !self.fabric.port(port).is_up() {
+            return self.drop_frame(port, id);
+        }
+        self.enqueue(port, CONTROL_PRIORITY, id);
+        self.try_send_switch(port);
+    }
+
+    /// A PFC frame has arrived at `port`, of a switch or a host.
+    pub(crate) fn pfc_arrives(&mut self, port: PortId, id: PacketId, pause: bool) {
+        let priority = self.packets.get(id).payload as u8;
+        self.packets.remove(id);
+        let now = self.clock.now();
+        self.observer.pfc(now, port, priority, pause);
+        let state = &mut self.ports[port.index()];
+        if pause {
+            state.paused |= 1 << priority;
+            state.paused_since = now;
+            state.stats.pauses += 1;
+            self.totals.pauses += 1;
+        } else {
+            state.paused &= !(1 << priority);
+            self.try_send(port);
+        }
+    }
+}
