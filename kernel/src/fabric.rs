@@ -65,6 +65,11 @@ pub struct PortInfo {
 }
 
 impl PortInfo {
+    /// A port of a link with this rate and delay that is in no fabric: what models are tested with.
+    pub fn detached(rate: BitRate, delay: Span) -> PortInfo {
+        PortInfo { rate, delay, loss: 0, peer: PortId::NONE, node: NodeId::NONE, link: LinkId::NONE, up: 1 }
+    }
+
     /// Whether the link is up.
     #[inline(always)]
     pub fn is_up(&self) -> bool {

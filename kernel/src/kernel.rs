@@ -40,6 +40,12 @@ use crate::units::{SimTime, Span};
 /// Frames one event can make at most: a data packet, a PAUSE and a RESUME, and one to spare.
 const PACKETS_PER_EVENT: usize = 4;
 
+/// Links of the longest path.
+pub const MAX_PATH: usize = 64;
+
+/// The egress ports of a path, from the source's NIC on.
+pub type Path = heapless::Vec<PortId, MAX_PATH>;
+
 /// Why [`Kernel::run_until`] returned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
@@ -301,28 +307,69 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
         })
     }
 
-    /// The round-trip time of the empty path of a flow, and its bandwidth-delay product in bytes: a full data
-    /// packet one way, store and forward, its ACK the other.
+    /// Parameters of the transport.
+    pub fn transport(&self) -> &Transport {
+        &self.models.transport
+    }
+
+    /// A congestion control, if there is one of that index.
+    pub fn cca(&self, index: u8) -> Option<&M::Cca> {
+        self.models.ccas.get(index as usize)
+    }
+
+    /// Time that `bytes` take on the wire out of `port`.
+    pub fn serialise(&self, port: PortId, bytes: u32) -> Span {
+        self.models.timing.serialise(bytes, self.fabric.port(port).rate)
+    }
+
+    /// The egress ports that a flow's data takes from its source to its destination, by the links up now.
     ///
     /// # Errors
     /// As [`add_flow`](Self::add_flow), but for time and capacity.
-    pub fn path_facts(&mut self, flow: &FlowSpec) -> Result<(Span, u64), Error> {
+    pub fn data_path(&mut self, flow: &FlowSpec) -> Result<Path, Error> {
         self.check_flow(flow)?;
+        self.walk(&RouteKey {
+            src: flow.src,
+            dst: flow.dst,
+            src_port: flow.src_port,
+            dst_port: flow.dst_port,
+            packet: 0,
+        })
+    }
+
+    /// The egress ports that its acknowledgements take back.
+    ///
+    /// # Errors
+    /// As [`add_flow`](Self::add_flow), but for time and capacity.
+    pub fn ack_path(&mut self, flow: &FlowSpec) -> Result<Path, Error> {
+        self.check_flow(flow)?;
+        self.walk(&RouteKey {
+            src: flow.dst,
+            dst: flow.src,
+            src_port: flow.dst_port,
+            dst_port: flow.src_port,
+            packet: 0,
+        })
+    }
+
+    /// The round-trip time of a flow's empty path, and its bandwidth-delay product in bytes: a full data packet one
+    /// way, store and forward, its ACK the other.
+    fn path_facts(&mut self, flow: &FlowSpec) -> Result<(Span, u64), Error> {
+        let (out, back) = (self.data_path(flow)?, self.ack_path(flow)?);
         let needs = self.models.ccas[flow.cca as usize].needs();
-        let header = needs.header_bytes;
-        let there =
-            RouteKey { src: flow.src, dst: flow.dst, src_port: flow.src_port, dst_port: flow.dst_port, packet: 0 };
-        let back =
-            RouteKey { src: flow.dst, dst: flow.src, src_port: flow.dst_port, dst_port: flow.src_port, packet: 0 };
-        let data = Transport::data_bytes(self.models.transport.mtu, header);
-        let (out, bottleneck, switches) = self.measure_path(&there, data)?;
+        let switches = out.len() - 1;
         if needs.telemetry && switches > MAX_INT_HOPS && !self.models.transport.ns3_quirks {
             return Err(Error::PathTooLong { switches, limit: MAX_INT_HOPS });
         }
-        let (home, ..) = self.measure_path(&back, Transport::ack_bytes(header))?;
-        let rtt = out + home;
+        let time = |path: &Path, bytes: u32| {
+            let hop = |&port: &PortId| self.fabric.port(port).delay + self.serialise(port, bytes);
+            path.iter().map(hop).fold(Span::ZERO, |sum, hop| sum + hop)
+        };
+        let data = Transport::data_bytes(self.models.transport.mtu, needs.header_bytes);
+        let rtt = time(&out, data) + time(&back, Transport::ack_bytes(needs.header_bytes));
+        let bottleneck = out.iter().map(|&p| self.fabric.port(p).rate.0).min().unwrap_or(0);
         let bdp = rtt.0 as u128 * bottleneck as u128 / 8 / crate::units::PS_PER_S as u128;
-        Ok((rtt, (bdp as u64).max(1)))
+        Ok((rtt, u64::try_from(bdp).unwrap_or(u64::MAX).max(1)))
     }
 
     // Commands.
@@ -518,21 +565,15 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
         self.models.router.egress(&self.fabric, node, key)
     }
 
-    /// One-way time of a frame of `bytes`, the least rate (bit/s) and the number of switches on a path.
-    fn measure_path(&mut self, key: &RouteKey, bytes: u32) -> Result<(Span, u64, usize), Error> {
+    fn walk(&mut self, key: &RouteKey) -> Result<Path, Error> {
         let no_path = Error::NoPath { src: key.src, dst: key.dst };
-        let (mut node, mut time, mut rate) = (key.src, Span::ZERO, u64::MAX);
-        // A path that visits every node and has not arrived is a loop.
-        for switches in 0..self.fabric.node_count() {
+        let (mut node, mut path) = (key.src, Path::new());
+        while node != key.dst {
             let port = self.route(node, key).ok_or(no_path)?;
-            let info = *self.fabric.port(port);
-            time += info.delay + self.models.timing.serialise(bytes, info.rate);
-            rate = rate.min(info.rate.0);
+            let too_long = Error::PathTooLong { switches: path.len(), limit: MAX_PATH - 1 };
+            path.push(port).map_err(|_| too_long)?;
             node = self.fabric.neighbour(port);
-            if node == key.dst {
-                return Ok((time, rate, switches));
-            }
         }
-        Err(no_path)
+        Ok(path)
     }
 }

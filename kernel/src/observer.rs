@@ -18,7 +18,10 @@ macro_rules! observer {
         }
 
         impl<A: Observer, B: Observer> Observer for (A, B) {
-            $(#[inline(always)] fn $name(&mut self $(, $arg: $ty)*) { self.0.$name($($arg),*); self.1.$name($($arg),*) })*
+            $(#[inline(always)] fn $name(&mut self $(, $arg: $ty)*) {
+                self.0.$name($($arg),*);
+                self.1.$name($($arg),*)
+            })*
         }
     };
 }

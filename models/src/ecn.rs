@@ -60,7 +60,7 @@ impl Ns3Coins {
     }
 
     fn draw(&mut self) -> f64 {
-        let coin = self.next.clone().draw();
+        let coin = { self.next }.draw();
         self.skip();
         coin
     }
@@ -152,6 +152,7 @@ impl RedMarker<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wormhole_kernel::units::Span;
 
     const G100: BitRate = BitRate::from_gbps(100);
     const TABLE: [Thresholds; 1] = [Thresholds { rate: G100, kmin: 400_000, kmax: 1_600_000, pmax: 0.2 }];
@@ -161,8 +162,7 @@ mod tests {
     }
 
     fn port(rate: BitRate) -> RedPort {
-        let info = PortInfo { rate, ..Zeroable::zeroed() };
-        marker().port(PortId(3), &info)
+        marker().port(PortId(3), &PortInfo::detached(rate, Span::ZERO))
     }
 
     #[test]
@@ -181,7 +181,7 @@ mod tests {
     fn equal_thresholds_are_a_step() {
         let table = [Thresholds { kmin: 300_000, kmax: 300_000, pmax: 1.0, ..TABLE[0] }];
         let mut marker = RedMarker { thresholds: &table, ..marker() };
-        let mut port = marker.port(PortId(0), &PortInfo { rate: G100, ..Zeroable::zeroed() });
+        let mut port = marker.port(PortId(0), &PortInfo::detached(G100, Span::ZERO));
         assert!(!marker.marks(&mut port, 300_000));
         assert!(marker.marks(&mut port, 300_001));
         assert_eq!(port.drawn, 0, "a step tosses no coin");

@@ -57,9 +57,7 @@ impl LossModel for BernoulliLoss {
     fn loses(&self, state: &mut LossState, loss: u64) -> bool {
         state.drawn += 1;
         match *self {
-            BernoulliLoss::Counter { seed } => {
-                mix(mix(seed ^ mix(!state.link)).wrapping_add(state.drawn)) < loss
-            }
+            BernoulliLoss::Counter { seed } => mix(mix(seed ^ mix(!state.link)).wrapping_add(state.drawn)) < loss,
             BernoulliLoss::Ns3 => {
                 if state.drawn == 1 {
                     state.generator = Mrg32k3a::stream(NS3_STREAM);

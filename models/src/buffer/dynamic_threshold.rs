@@ -154,28 +154,27 @@ mod tests {
     use super::*;
     use wormhole_kernel::units::Span;
 
-    const INFO: PortInfo = PortInfo { rate: BitRate::from_gbps(100), delay: Span::from_us(1), ..bytemuck::zeroed_const() };
+    fn info(gbps: u64) -> PortInfo {
+        PortInfo::detached(BitRate::from_gbps(gbps), Span::from_us(1))
+    }
 
     #[test]
     fn headroom_is_three_times_the_pipe() {
-        assert_eq!(headroom(&INFO), 37_500);
+        assert_eq!(headroom(&info(100)), 37_500);
     }
 
     #[test]
     fn faster_ports_have_a_higher_threshold() {
         let model = DynamicThreshold { bytes: 32 << 20, wraps: false };
-        let shift = |gbps| {
-            let info = PortInfo { rate: BitRate::from_gbps(gbps), ..INFO };
-            model.port(&info, BitRate::from_gbps(100)).shift
-        };
+        let shift = |gbps| model.port(&info(gbps), BitRate::from_gbps(100)).shift;
         assert_eq!([shift(25), shift(100), shift(200), shift(400), shift(1_600)], [3, 3, 2, 1, 0]);
     }
 
     #[test]
     fn what_is_taken_is_given_back() {
         let model = DynamicThreshold { bytes: 1 << 20, wraps: false };
-        let mut switch = model.switch(&mut [INFO, INFO].into_iter());
-        let port = model.port(&INFO, INFO.rate);
+        let mut switch = model.switch(&mut [info(100), info(100)].into_iter());
+        let port = model.port(&info(100), BitRate::from_gbps(100));
         let mut queue = Held { ingress: 0, headroom: 0 };
         let mut taken = 0;
         while model.admit(&mut switch, &port, &mut queue, 1_000) {

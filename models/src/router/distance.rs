@@ -24,7 +24,7 @@ fn forwards(fabric: &Fabric<'_>, node: NodeId) -> bool {
 }
 
 /// The ports of `node` with a link that is up.
-fn live_ports(fabric: &Fabric<'_>, node: NodeId) -> impl DoubleEndedIterator<Item = PortId> + '_ {
+fn live_ports(fabric: &Fabric<'_>, node: NodeId) -> impl DoubleEndedIterator<Item = PortId> {
     fabric.ports_of(node).filter(|&p| fabric.port(p).is_up())
 }
 
@@ -67,13 +67,7 @@ impl Distances {
 
     /// The ports of `node` that lie on a shortest path to host `dst`, neighbours in descending order (ns-3's, see
     /// NS3-MODEL section 3), parallel links in the order they are listed. Calls `found` for each.
-    pub(super) fn next_hops(
-        &mut self,
-        fabric: &Fabric<'_>,
-        node: NodeId,
-        dst: NodeId,
-        mut found: impl FnMut(PortId),
-    ) {
+    pub(super) fn next_hops(&mut self, fabric: &Fabric<'_>, node: NodeId, dst: NodeId, mut found: impl FnMut(PortId)) {
         let direct = |p: &PortId| fabric.neighbour(*p) == dst;
         if live_ports(fabric, node).any(|p| direct(&p)) {
             return live_ports(fabric, node).filter(direct).for_each(found);

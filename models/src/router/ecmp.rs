@@ -37,11 +37,7 @@ impl Ecmp {
     }
 
     fn hash(&self, fabric: &Fabric<'_>, node: NodeId, key: &RouteKey) -> u32 {
-        let words = [
-            address(key.src),
-            address(key.dst),
-            key.src_port as u32 | (key.dst_port as u32) << 16,
-        ];
+        let words = [address(key.src), address(key.dst), key.src_port as u32 | (key.dst_port as u32) << 16];
         let seed = match self.hash {
             EcmpHash::Ns3 if fabric.is_host(node) => NS3_HOST_SEED,
             EcmpHash::Ns3 => node.0,

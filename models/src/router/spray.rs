@@ -1,7 +1,7 @@
 //! Packet spraying: every packet of a flow takes its own way among the shortest paths.
 
-use super::ecmp::Ecmp;
 use super::EcmpHash;
+use super::ecmp::Ecmp;
 use crate::hash::mix;
 use wormhole_kernel::fabric::Fabric;
 use wormhole_kernel::ids::{NodeId, PortId};

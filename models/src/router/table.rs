@@ -40,9 +40,10 @@ impl Router for TableRouter<'_> {
     const PER_FLOW: bool = true;
 
     fn id(&self) -> ModelId {
-        let config = self.rows.iter().fold(ConfigHash::new(), |hash, r| {
-            hash.with(r.node.0 as u64).with(r.dst.0 as u64).with(r.port as u64)
-        });
+        let config = self
+            .rows
+            .iter()
+            .fold(ConfigHash::new(), |hash, r| hash.with(r.node.0 as u64).with(r.dst.0 as u64).with(r.port as u64));
         ModelId { name: "table", version: 1, config: config.finish() }
     }
 

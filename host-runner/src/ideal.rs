@@ -1,0 +1,28 @@
+//! The least FCT a flow's path allows: alone, at line rate, without window.
+
+use wormhole_kernel::cca::CongestionControl;
+use wormhole_kernel::{Error, FlowSpec, Kernel, Models, Observer, Span, Transport};
+
+/// Time from the start of the flow to the acknowledgement of its last byte, in an empty fabric.
+///
+/// Packets follow each other store and forward; all but the last are full. The last bit's way is the slowest of those
+/// that go with the first packet up to some link, then wait there for all others, then go on with the last packet.
+///
+/// # Errors
+/// As [`Kernel::data_path`].
+pub fn ideal_fct<M: Models, O: Observer>(kernel: &mut Kernel<'_, M, O>, flow: &FlowSpec) -> Result<Span, Error> {
+    let mtu = kernel.transport().mtu as u64;
+    let header = kernel.cca(flow.cca).map_or(0, |cca| cca.needs().header_bytes);
+    let packets = flow.bytes.div_ceil(mtu);
+    let last = Transport::data_bytes((flow.bytes - (packets - 1) * mtu) as u32, header);
+    let full = Transport::data_bytes(mtu as u32, header);
+    let out = kernel.data_path(flow)?;
+    let back = kernel.ack_path(flow)?;
+    let time = |bytes: u32| -> Vec<u64> { out.iter().map(|&p| kernel.serialise(p, bytes).0).collect() };
+    let (full, last) = (time(full), time(last));
+    let delays: u64 = out.iter().chain(&back).map(|&p| kernel.fabric().port(p).delay.0).sum();
+    let ack: u64 = back.iter().map(|&p| kernel.serialise(p, Transport::ack_bytes(header)).0).sum();
+    let waiting = |j: usize| full[..j].iter().sum::<u64>() + (packets - 1) * full[j] + last[j..].iter().sum::<u64>();
+    let data = if packets == 1 { last.iter().sum() } else { (0..full.len()).map(waiting).max().unwrap_or(0) };
+    Ok(Span(data + delays + ack))
+}

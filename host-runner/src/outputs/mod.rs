@@ -1,0 +1,13 @@
+//! What a run leaves on disk.
+
+mod events;
+mod fct;
+mod links;
+mod pfc;
+mod summary;
+
+pub use events::EventTrace;
+pub use fct::{fct_rows, write_fct_csv};
+pub use links::write_links_csv;
+pub use pfc::{PfcLog, PfcRow, write_pfc};
+pub use summary::Summary;

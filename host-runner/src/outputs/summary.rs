@@ -1,0 +1,92 @@
+//! `summary.json`: one object that says what a run was and what came of it.
+
+use crate::cpu::peak_rss_mb;
+use crate::scenario::Scenario;
+use crate::simulate::{Ending, Outcome};
+use serde::Serialize;
+
+/// The keys of `summary.json`. Times end in their unit; `_mb` is 10^6 bytes.
+#[derive(Clone, Serialize, Debug)]
+pub struct Summary {
+    /// `ns3` or `ps`.
+    pub profile: &'static str,
+    /// Congestion control.
+    pub cca: &'static str,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// `done`, `stop_time`, `deadlock`, `stalled`, or `out_of_<limit>`.
+    pub ending: String,
+    /// Flows of the scenario.
+    pub flows: usize,
+    /// Flows whose every byte was acknowledged.
+    pub flows_finished: u64,
+    /// Flows given up after too many time-outs.
+    pub flows_given_up: u64,
+    /// Frames put on a wire.
+    pub packet_hops: u64,
+    /// Events executed.
+    pub events_executed: u64,
+    /// Simulated time at the end, in nanoseconds.
+    pub sim_time_ns: u64,
+    /// Processor time of the run, set-up excluded.
+    pub cpu_s: f64,
+    /// Elapsed time of the run, set-up excluded.
+    pub wall_s: f64,
+    /// Packet-hops per second of processor time.
+    pub packet_hops_per_cpu_s: f64,
+    /// Most memory this process has had resident.
+    pub peak_rss_mb: f64,
+    /// Frames lost.
+    pub drops: u64,
+    /// Frames marked with ECN.
+    pub ecn_marks: u64,
+    /// PAUSE frames that arrived.
+    pub pauses: u64,
+    /// Retransmission time-outs.
+    pub timeouts: u64,
+    /// Mean FCT of the finished flows, in nanoseconds; 0 if there are none.
+    pub mean_fct_ns: f64,
+    /// Greatest FCT, in nanoseconds.
+    pub max_fct_ns: f64,
+}
+
+impl Summary {
+    /// Sums a run up.
+    pub fn new(scenario: &Scenario, outcome: &Outcome) -> Summary {
+        let totals = &outcome.totals;
+        let fcts = || outcome.flows.iter().map(|r| r.completion.fct.0 as f64 / 1e3);
+        let cpu_s = outcome.cpu.as_secs_f64();
+        Summary {
+            profile: scenario.profile.name(),
+            cca: scenario.cca_name(),
+            seed: scenario.seed,
+            ending: ending(&outcome.ending),
+            flows: scenario.flows.len(),
+            flows_finished: totals.flows_finished - totals.flows_given_up,
+            flows_given_up: totals.flows_given_up,
+            packet_hops: totals.packet_hops,
+            events_executed: totals.events,
+            sim_time_ns: outcome.end.as_ns(),
+            cpu_s,
+            wall_s: outcome.wall.as_secs_f64(),
+            packet_hops_per_cpu_s: if cpu_s > 0.0 { totals.packet_hops as f64 / cpu_s } else { 0.0 },
+            peak_rss_mb: peak_rss_mb(),
+            drops: totals.drops,
+            ecn_marks: totals.ecn_marks,
+            pauses: totals.pauses,
+            timeouts: totals.timeouts,
+            mean_fct_ns: fcts().sum::<f64>() / outcome.flows.len().max(1) as f64,
+            max_fct_ns: fcts().fold(0.0, f64::max),
+        }
+    }
+}
+
+fn ending(ending: &Ending) -> String {
+    match ending {
+        Ending::Done => "done".into(),
+        Ending::StopTime => "stop_time".into(),
+        Ending::Deadlock(_) => "deadlock".into(),
+        Ending::Stalled => "stalled".into(),
+        Ending::OutOf(fault) => format!("out_of_{}", fault.what),
+    }
+}

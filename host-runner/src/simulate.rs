@@ -1,0 +1,224 @@
+//! Running a scenario to its end.
+
+use crate::cpu::CpuClock;
+use crate::ideal::ideal_fct;
+use crate::scenario::{Profile, Routing, Scenario};
+use std::time::{Duration, Instant};
+use wormhole_kernel::fabric::PortInfo;
+use wormhole_kernel::kernel::{PausedQueue, Step, Totals};
+use wormhole_kernel::router::Router;
+use wormhole_kernel::{
+    CapacityError, Completion, Error, FabricSize, Kernel, Limits, ModelSet, Models, NodeId, Observer, PortStats,
+    SimTime, Span,
+};
+use wormhole_models::buffer::DynamicThreshold;
+use wormhole_models::ecn::{Coins, Ns3Coins, RedMarker};
+use wormhole_models::loss::BernoulliLoss;
+use wormhole_models::nic::{Ns3RoundRobin, RoundRobin};
+use wormhole_models::profile::{Ns3, Ps};
+use wormhole_models::router::{Ecmp, EcmpHash, Spray};
+use wormhole_models::scheduler::ControlThenRoundRobin;
+use wormhole_models::telemetry::Ns3Telemetry;
+use wormhole_models::timing::Ns3Timing;
+
+/// Events between two looks at the clock and the progress line.
+const SLICE: u64 = 1 << 18;
+
+/// How a run ended.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Ending {
+    /// Every flow ended.
+    Done,
+    /// The stop time came first.
+    StopTime,
+    /// Frames wait for ever in queues that are paused.
+    Deadlock(Vec<PausedQueue>),
+    /// Flows wait for acknowledgements that will never come.
+    Stalled,
+    /// A capacity is used up.
+    OutOf(CapacityError),
+}
+
+/// One finished flow.
+#[derive(Clone, Copy, Debug)]
+pub struct FlowRecord {
+    /// What the kernel says. `token` is the flow's index in the scenario.
+    pub completion: Completion,
+    /// The least FCT the path allows: the flow alone, at line rate.
+    pub ideal: Span,
+}
+
+/// What one port has done.
+#[derive(Clone, Copy, Debug)]
+pub struct PortReport {
+    /// The port.
+    pub info: PortInfo,
+    /// The node at the other end.
+    pub neighbour: NodeId,
+    /// Its counters.
+    pub stats: PortStats,
+}
+
+/// What a run has shown.
+pub struct Outcome {
+    /// Finished flows, in order of completion.
+    pub flows: Vec<FlowRecord>,
+    /// Counters of the fabric.
+    pub totals: Totals,
+    /// Each port, its neighbour and its counters.
+    pub ports: Vec<PortReport>,
+    /// When the last thing happened.
+    pub end: SimTime,
+    /// How it ended.
+    pub ending: Ending,
+    /// Processor time of the run, set-up excluded.
+    pub cpu: Duration,
+    /// Elapsed time of the run, set-up excluded.
+    pub wall: Duration,
+}
+
+/// What is told now and then during a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// Simulated time.
+    pub now: SimTime,
+    /// Flows finished.
+    pub flows: u64,
+    /// Events executed.
+    pub events: u64,
+}
+
+/// Runs a scenario. `tell` hears of progress a few times a second.
+///
+/// # Errors
+/// [`Error`] with the index of the flow that the kernel refuses, if it refuses one.
+pub fn simulate<O: Observer>(
+    scenario: &Scenario,
+    observer: O,
+    tell: &mut dyn FnMut(Progress),
+) -> Result<Outcome, (Option<usize>, Error)> {
+    let salted = EcmpHash::Salted(scenario.seed);
+    match (scenario.profile, scenario.routing) {
+        (Profile::Ns3, _) => run(scenario, ns3_models(scenario, Ecmp::new(EcmpHash::Ns3)), observer, tell),
+        (Profile::Ps, Routing::Ecmp) => run(scenario, ps_models(scenario, Ecmp::new(salted)), observer, tell),
+        (Profile::Ps, Routing::Spray) => run(scenario, ps_models(scenario, Spray::new(scenario.seed)), observer, tell),
+    }
+}
+
+fn ns3_models<R: Router>(scenario: &Scenario, router: R) -> ModelSet<'_, Ns3<'_, R>> {
+    let lossy = scenario.links.iter().filter(|l| l.loss != 0).count();
+    ModelSet {
+        ccas: std::slice::from_ref(&scenario.cca),
+        timing: Ns3Timing,
+        telemetry: Ns3Telemetry { multiplier: scenario.int_multiplier },
+        buffers: DynamicThreshold { bytes: scenario.buffer_bytes, wraps: true },
+        scheduler: ControlThenRoundRobin,
+        marker: marker(scenario, Coins::Ns3(Ns3Coins::after_setup(scenario.nodes.len(), lossy))),
+        loss: BernoulliLoss::Ns3,
+        router,
+        nic: Ns3RoundRobin,
+        transport: scenario.transport,
+    }
+}
+
+fn ps_models<R: Router>(scenario: &Scenario, router: R) -> ModelSet<'_, Ps<'_, R>> {
+    ModelSet {
+        ccas: std::slice::from_ref(&scenario.cca),
+        timing: wormhole_kernel::timing::PsTiming,
+        telemetry: wormhole_kernel::cca::ExactTelemetry,
+        buffers: DynamicThreshold { bytes: scenario.buffer_bytes, wraps: false },
+        scheduler: ControlThenRoundRobin,
+        marker: marker(scenario, Coins::PerPort { seed: scenario.seed }),
+        loss: BernoulliLoss::Counter { seed: scenario.seed },
+        router,
+        nic: RoundRobin,
+        transport: scenario.transport,
+    }
+}
+
+fn marker(scenario: &Scenario, coins: Coins) -> RedMarker<'_> {
+    RedMarker { thresholds: &scenario.thresholds, enabled: scenario.ecn, coins }
+}
+
+fn run<M: Models, O: Observer>(
+    scenario: &Scenario,
+    models: ModelSet<'_, M>,
+    observer: O,
+    tell: &mut dyn FnMut(Progress),
+) -> Result<Outcome, (Option<usize>, Error)> {
+    let limits = limits(scenario);
+    let size = FabricSize { nodes: scenario.nodes.len(), links: scenario.links.len() };
+    let mut memory = vec![0u64; Kernel::<M, O>::words(size, &limits, &models)];
+    let kernel = Kernel::new(&mut memory, &scenario.nodes, &scenario.links, models, &limits, observer);
+    let mut kernel = kernel.map_err(|e| (None, e))?;
+    let mut ideals = Vec::with_capacity(scenario.flows.len());
+    for (index, flow) in scenario.flows.iter().enumerate() {
+        kernel.add_flow(flow).map_err(|e| (Some(index), e))?;
+        ideals.push(ideal_fct(&mut kernel, flow).map_err(|e| (Some(index), e))?);
+    }
+    for event in &scenario.link_events {
+        kernel.set_link(event.at, event.link, event.up).map_err(|e| (None, e))?;
+    }
+    let (cpu, wall) = (CpuClock::start(), Instant::now());
+    let mut flows = Vec::with_capacity(scenario.flows.len());
+    let ending = drive(scenario, &mut kernel, &ideals, &mut flows, tell);
+    Ok(Outcome {
+        flows,
+        totals: kernel.totals(),
+        ports: port_reports(&kernel),
+        end: kernel.now(),
+        ending,
+        cpu: cpu.elapsed(),
+        wall: wall.elapsed(),
+    })
+}
+
+fn port_reports<M: Models, O: Observer>(kernel: &Kernel<'_, M, O>) -> Vec<PortReport> {
+    let fabric = kernel.fabric();
+    let report = |port| PortReport {
+        info: *fabric.port(port),
+        neighbour: fabric.neighbour(port),
+        stats: kernel.port_stats(port),
+    };
+    fabric.ports().map(report).collect()
+}
+
+fn drive<M: Models, O: Observer>(
+    scenario: &Scenario,
+    kernel: &mut Kernel<'_, M, O>,
+    ideals: &[Span],
+    flows: &mut Vec<FlowRecord>,
+    tell: &mut dyn FnMut(Progress),
+) -> Ending {
+    loop {
+        let step = kernel.run_bounded(scenario.stop, SLICE);
+        while let Some(completion) = kernel.poll_completion() {
+            flows.push(FlowRecord { completion, ideal: ideals[completion.token as usize] });
+        }
+        if flows.len() == scenario.flows.len() {
+            return Ending::Done;
+        }
+        tell(Progress { now: kernel.now(), flows: flows.len() as u64, events: kernel.totals().events });
+        match step {
+            Ok(Step::Budget | Step::OutputFull) => {}
+            Ok(Step::Reached) => return Ending::StopTime,
+            Ok(Step::Idle | Step::Stalled) => {
+                let paused: Vec<PausedQueue> = kernel.paused_queues().collect();
+                return if paused.is_empty() { Ending::Stalled } else { Ending::Deadlock(paused) };
+            }
+            Err(fault) => return Ending::OutOf(fault),
+        }
+    }
+}
+
+/// Room for everything the scenario can hold: memory is only used as it is touched.
+fn limits(scenario: &Scenario) -> Limits {
+    let flows = scenario.flows.len().max(1);
+    Limits {
+        queued_flows: flows,
+        active_flows: flows,
+        packets: scenario.max_packets,
+        outputs: 4_096,
+        inputs: scenario.link_events.len(),
+    }
+}

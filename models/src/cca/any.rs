@@ -1,0 +1,103 @@
+//! The choice of congestion control at run time.
+
+use super::{Dcqcn, Dctcp, FixedWindow, Hpcc, Swift, Timely};
+use bytemuck::{Pod, Zeroable};
+use wormhole_kernel::cca::{Ack, CcaNeeds, CcaOut, CongestionControl, FlowFacts, SendControl};
+use wormhole_kernel::model::ModelId;
+use wormhole_kernel::units::{SimTime, Span};
+
+/// Words of the largest state.
+const STATE_WORDS: usize = size_of::<<Hpcc as CongestionControl>::State>() / 8;
+
+/// The state of whichever algorithm a flow has.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+pub struct AnyCcaState([u64; STATE_WORDS]);
+
+impl AnyCcaState {
+    fn of<S: Pod>(state: S) -> AnyCcaState {
+        let mut any = AnyCcaState::zeroed();
+        *any.get_mut() = state;
+        any
+    }
+
+    #[inline(always)]
+    fn get<S: Pod>(&self) -> &S {
+        const { assert!(size_of::<S>() <= 8 * STATE_WORDS && align_of::<S>() <= 8) };
+        bytemuck::from_bytes(&bytemuck::cast_slice(&self.0)[..size_of::<S>()])
+    }
+
+    #[inline(always)]
+    fn get_mut<S: Pod>(&mut self) -> &mut S {
+        const { assert!(size_of::<S>() <= 8 * STATE_WORDS && align_of::<S>() <= 8) };
+        bytemuck::from_bytes_mut(&mut bytemuck::cast_slice_mut(&mut self.0)[..size_of::<S>()])
+    }
+}
+
+// Every method of the trait is forwarded here and only here.
+macro_rules! cca_set {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// One of the congestion controls of this crate.
+        #[derive(Clone, Copy, Debug)]
+        pub enum AnyCca {
+            $($(#[$doc])* $name($name),)*
+        }
+
+        impl CongestionControl for AnyCca {
+            type State = AnyCcaState;
+
+            fn id(&self) -> ModelId {
+                match self { $(AnyCca::$name(model) => model.id(),)* }
+            }
+
+            fn needs(&self) -> CcaNeeds {
+                match self { $(AnyCca::$name(model) => model.needs(),)* }
+            }
+
+            fn start(&self, flow: &FlowFacts, now: SimTime) -> (AnyCcaState, SendControl) {
+                match self {
+                    $(AnyCca::$name(model) => {
+                        let (state, control) = model.start(flow, now);
+                        (AnyCcaState::of(state), control)
+                    })*
+                }
+            }
+
+            #[inline(always)]
+            fn on_ack(&self, state: &mut AnyCcaState, ack: &Ack<'_>, out: &mut CcaOut) {
+                match self { $(AnyCca::$name(model) => model.on_ack(state.get_mut(), ack, out),)* }
+            }
+
+            fn on_timer(&self, state: &mut AnyCcaState, timer: usize, now: SimTime, out: &mut CcaOut) {
+                match self { $(AnyCca::$name(model) => model.on_timer(state.get_mut(), timer, now, out),)* }
+            }
+
+            fn on_timeout(&self, state: &mut AnyCcaState, now: SimTime, out: &mut CcaOut) {
+                match self { $(AnyCca::$name(model) => model.on_timeout(state.get_mut(), now, out),)* }
+            }
+
+            fn rebase(&self, state: &mut AnyCcaState, by: Span) {
+                match self { $(AnyCca::$name(model) => model.rebase(state.get_mut(), by),)* }
+            }
+
+            fn fingerprint(&self, state: &AnyCcaState, now: SimTime) -> Option<u64> {
+                match self { $(AnyCca::$name(model) => model.fingerprint(state.get(), now),)* }
+            }
+        }
+    };
+}
+
+cca_set! {
+    /// See [`Hpcc`].
+    Hpcc,
+    /// See [`Dcqcn`].
+    Dcqcn,
+    /// See [`Timely`].
+    Timely,
+    /// See [`Dctcp`].
+    Dctcp,
+    /// See [`Swift`].
+    Swift,
+    /// See [`FixedWindow`].
+    FixedWindow,
+}

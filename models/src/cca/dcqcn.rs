@@ -1,0 +1,250 @@
+//! DCQCN (Zhu et al., SIGCOMM 2015) as Mellanox NICs and ns-3 have it (`RdmaHw::cnp_received_mlx` and its timers).
+//!
+//! Left out: the byte counter; increases are timed only. Marks come with ACKs, not in packets of their own.
+
+use super::{WindowRule, scaled};
+use bytemuck::{Pod, Zeroable};
+use wormhole_kernel::cca::{Ack, CcaNeeds, CcaOut, CongestionControl, FlowFacts, SendControl};
+use wormhole_kernel::model::{ConfigHash, ModelId};
+use wormhole_kernel::units::{BitRate, SimTime, Span};
+
+/// The timers.
+const ALPHA: usize = 0;
+const DECREASE: usize = 1;
+const INCREASE: usize = 2;
+
+/// Parameters of [`Dcqcn`].
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct DcqcnConfig {
+    /// Gain of the estimate of congestion (`EWMA_GAIN`).
+    pub gain: f64,
+    /// Between updates of that estimate (`ALPHA_RESUME_INTERVAL`).
+    pub alpha_interval: Span,
+    /// Least time between two decreases (`RATE_DECREASE_INTERVAL`).
+    pub decrease_interval: Span,
+    /// Between increases (`RP_TIMER`).
+    pub increase_interval: Span,
+    /// Increases towards the target before the target grows (`FAST_RECOVERY_TIMES`).
+    pub fast_recovery: u32,
+    /// Growth of the target in the stage after that (`RATE_AI`).
+    pub additive: BitRate,
+    /// Growth in later stages (`RATE_HAI`).
+    pub hyper: BitRate,
+    /// Least rate (`MIN_RATE`).
+    pub min_rate: BitRate,
+    /// Lower the target with every decrease (`CLAMP_TARGET_RATE`).
+    pub clamp_target: bool,
+    /// Window (`HAS_WIN`, `VAR_WIN`).
+    pub window: WindowRule,
+}
+
+impl Default for DcqcnConfig {
+    /// The reference runs': g 1/256; 1, 4 and 300 us; 20 and 200 Mb/s; at least 1 Gb/s; no window.
+    fn default() -> DcqcnConfig {
+        DcqcnConfig {
+            gain: 0.00390625,
+            alpha_interval: Span::from_us(1),
+            decrease_interval: Span::from_us(4),
+            increase_interval: Span::from_us(300),
+            fast_recovery: 1,
+            additive: BitRate(20_000_000),
+            hyper: BitRate(200_000_000),
+            min_rate: BitRate::from_gbps(1),
+            clamp_target: false,
+            window: WindowRule::Unlimited,
+        }
+    }
+}
+
+/// See the module.
+#[derive(Clone, Copy, Debug)]
+pub struct Dcqcn {
+    config: DcqcnConfig,
+}
+
+/// A flow's state.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+pub struct DcqcnState {
+    line: BitRate,
+    bdp: u64,
+    /// Where increases lead to.
+    target: BitRate,
+    alpha: f64,
+    /// Increases since the last decrease.
+    stage: u32,
+    /// A mark has been seen at all.
+    started: u8,
+    /// A mark has been seen since the last update of alpha.
+    marked_for_alpha: u8,
+    /// A mark has been seen since the last chance to decrease.
+    marked_for_decrease: u8,
+    pad: u8,
+}
+
+impl Dcqcn {
+    /// With these parameters.
+    pub fn new(config: DcqcnConfig) -> Dcqcn {
+        Dcqcn { config }
+    }
+
+    /// ns-3 `cnp_received_mlx`.
+    fn on_mark(&self, state: &mut DcqcnState, out: &mut CcaOut) {
+        state.marked_for_alpha = 1;
+        state.marked_for_decrease = 1;
+        if state.started != 0 {
+            return;
+        }
+        state.started = 1;
+        state.alpha = 1.0;
+        state.marked_for_alpha = 0;
+        out.timers[ALPHA] = Some(self.config.alpha_interval);
+        // One nanosecond after the update of alpha due in the same microsecond.
+        out.timers[DECREASE] = Some(self.config.decrease_interval + Span::from_ns(1));
+        state.target = out.control.rate;
+    }
+
+    /// ns-3 `UpdateAlphaMlx`.
+    fn update_alpha(&self, state: &mut DcqcnState, out: &mut CcaOut) {
+        let gain = self.config.gain;
+        state.alpha =
+            if state.marked_for_alpha != 0 { (1.0 - gain) * state.alpha + gain } else { (1.0 - gain) * state.alpha };
+        state.marked_for_alpha = 0;
+        out.timers[ALPHA] = Some(self.config.alpha_interval);
+    }
+
+    /// ns-3 `CheckRateDecreaseMlx`.
+    fn decrease(&self, state: &mut DcqcnState, out: &mut CcaOut) {
+        out.timers[DECREASE] = Some(self.config.decrease_interval);
+        if state.marked_for_decrease == 0 {
+            return;
+        }
+        let rate = out.control.rate;
+        if self.config.clamp_target || state.stage != 0 {
+            state.target = rate;
+        }
+        let lower = scaled(rate, 1.0 - state.alpha / 2.0).max(self.config.min_rate);
+        self.set_rate(state, lower, out);
+        state.stage = 0;
+        state.marked_for_decrease = 0;
+        out.timers[INCREASE] = Some(self.config.increase_interval);
+    }
+
+    /// ns-3 `RateIncEventMlx`: fast recovery, active increase, hyper increase.
+    fn increase(&self, state: &mut DcqcnState, out: &mut CcaOut) {
+        out.timers[INCREASE] = Some(self.config.increase_interval);
+        let growth = match state.stage.cmp(&self.config.fast_recovery) {
+            core::cmp::Ordering::Less => 0,
+            core::cmp::Ordering::Equal => self.config.additive.0,
+            core::cmp::Ordering::Greater => self.config.hyper.0,
+        };
+        state.target = BitRate((state.target.0 + growth).min(state.line.0.max(state.target.0)));
+        let rate = BitRate(out.control.rate.0 / 2 + state.target.0 / 2);
+        self.set_rate(state, rate, out);
+        state.stage += 1;
+    }
+
+    fn set_rate(&self, state: &DcqcnState, rate: BitRate, out: &mut CcaOut) {
+        out.control = self.config.window.control(state.bdp, BitRate(rate.0.max(1)), state.line);
+    }
+}
+
+impl CongestionControl for Dcqcn {
+    type State = DcqcnState;
+
+    fn id(&self) -> ModelId {
+        let c = &self.config;
+        let config = ConfigHash::new()
+            .with(c.gain.to_bits())
+            .with(c.alpha_interval.0)
+            .with(c.decrease_interval.0)
+            .with(c.increase_interval.0)
+            .with(c.fast_recovery as u64)
+            .with(c.additive.0)
+            .with(c.hyper.0)
+            .with(c.min_rate.0)
+            .with(c.clamp_target as u64);
+        ModelId { name: "dcqcn", version: 1, config: c.window.hash(config).finish() }
+    }
+
+    fn needs(&self) -> CcaNeeds {
+        CcaNeeds::default()
+    }
+
+    fn start(&self, flow: &FlowFacts, _now: SimTime) -> (DcqcnState, SendControl) {
+        let state = DcqcnState {
+            line: flow.line_rate,
+            bdp: flow.bdp,
+            target: flow.line_rate,
+            alpha: 1.0,
+            ..DcqcnState::zeroed()
+        };
+        (state, self.config.window.control(flow.bdp, flow.line_rate, flow.line_rate))
+    }
+
+    fn on_ack(&self, state: &mut DcqcnState, ack: &Ack<'_>, out: &mut CcaOut) {
+        if ack.marked {
+            self.on_mark(state, out);
+        }
+    }
+
+    fn on_timer(&self, state: &mut DcqcnState, timer: usize, _now: SimTime, out: &mut CcaOut) {
+        match timer {
+            ALPHA => self.update_alpha(state, out),
+            DECREASE => self.decrease(state, out),
+            _ => self.increase(state, out),
+        }
+    }
+
+    /// Nothing: DCQCN knows only marks; losses are the transport's.
+    fn on_timeout(&self, _state: &mut DcqcnState, _now: SimTime, _out: &mut CcaOut) {}
+
+    fn rebase(&self, _state: &mut DcqcnState, _by: Span) {}
+
+    fn fingerprint(&self, state: &DcqcnState, _now: SimTime) -> Option<u64> {
+        let flags = [state.started, state.marked_for_alpha, state.marked_for_decrease];
+        let hash = ConfigHash::new()
+            .with(state.line.0)
+            .with(state.bdp)
+            .with(state.target.0)
+            .with(state.alpha.to_bits())
+            .with(state.stage as u64);
+        Some(flags.into_iter().fold(hash, |hash, flag| hash.with(flag as u64)).finish())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINE: BitRate = BitRate::from_gbps(100);
+
+    fn marked() -> Ack<'static> {
+        Ack { now: SimTime::ZERO, acked: 1, snd_nxt: 2, marked: true, rtt: Span::ZERO, hops: &[], hop_count: 0 }
+    }
+
+    #[test]
+    fn one_mark_halves_the_rate_and_recovery_brings_it_back() {
+        let model = Dcqcn::new(DcqcnConfig::default());
+        let facts = FlowFacts { line_rate: LINE, base_rtt: Span::from_us(4), bdp: 50_000, mtu: 1_000 };
+        let (mut state, control) = model.start(&facts, SimTime::ZERO);
+        let mut out = CcaOut::new(control);
+        model.on_ack(&mut state, &marked(), &mut out);
+        let first = [Some(Span::from_us(1)), Some(Span::from_ns(4_001)), None];
+        assert_eq!((out.control.rate, out.timers), (LINE, first), "the first mark only starts the timers");
+
+        let mut fire = |timer| {
+            let mut next = CcaOut::new(out.control);
+            model.on_timer(&mut state, timer, SimTime::ZERO, &mut next);
+            out = next;
+            (out.control.rate.0, state.alpha)
+        };
+        let alpha = (1.0 - 0.00390625) * 1.0;
+        assert_eq!(fire(ALPHA), (LINE.0, alpha));
+        let half = (LINE.0 as f64 * (1.0 - alpha / 2.0)) as u64;
+        assert_eq!(fire(DECREASE).0, half);
+        assert_eq!(fire(DECREASE).0, half, "no further mark, no further decrease");
+        assert_eq!(fire(INCREASE).0, half / 2 + LINE.0 / 2);
+        assert_eq!(fire(INCREASE).0, (half / 2 + LINE.0 / 2) / 2 + LINE.0 / 2, "the target is capped at line rate");
+    }
+}

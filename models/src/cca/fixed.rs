@@ -1,0 +1,72 @@
+//! No congestion control: a fixed window at line rate.
+
+use super::WindowRule;
+use bytemuck::{Pod, Zeroable};
+use wormhole_kernel::cca::{Ack, CcaNeeds, CcaOut, CongestionControl, FlowFacts, SendControl};
+use wormhole_kernel::model::{ConfigHash, ModelId};
+use wormhole_kernel::units::{SimTime, Span};
+
+/// Parameters of [`FixedWindow`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FixedWindowConfig {
+    /// So many bytes; at least 1.
+    Bytes(u64),
+    /// As a rule says.
+    Rule(WindowRule),
+}
+
+/// See the module.
+#[derive(Clone, Copy, Debug)]
+pub struct FixedWindow {
+    config: FixedWindowConfig,
+}
+
+/// There is nothing to remember.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+pub struct FixedWindowState {
+    nothing: [u64; 0],
+}
+
+impl FixedWindow {
+    /// With these parameters.
+    pub fn new(config: FixedWindowConfig) -> FixedWindow {
+        FixedWindow { config }
+    }
+}
+
+impl CongestionControl for FixedWindow {
+    type State = FixedWindowState;
+
+    fn id(&self) -> ModelId {
+        let config = match self.config {
+            FixedWindowConfig::Bytes(bytes) => ConfigHash::new().with(0).with(bytes),
+            FixedWindowConfig::Rule(rule) => rule.hash(ConfigHash::new().with(1)),
+        };
+        ModelId { name: "fixed", version: 1, config: config.finish() }
+    }
+
+    fn needs(&self) -> CcaNeeds {
+        CcaNeeds::default()
+    }
+
+    fn start(&self, flow: &FlowFacts, _now: SimTime) -> (FixedWindowState, SendControl) {
+        let control = match self.config {
+            FixedWindowConfig::Bytes(bytes) => SendControl { window: bytes.max(1), rate: flow.line_rate },
+            FixedWindowConfig::Rule(rule) => rule.control(flow.bdp, flow.line_rate, flow.line_rate),
+        };
+        (FixedWindowState::zeroed(), control)
+    }
+
+    fn on_ack(&self, _state: &mut FixedWindowState, _ack: &Ack<'_>, _out: &mut CcaOut) {}
+
+    fn on_timer(&self, _state: &mut FixedWindowState, _timer: usize, _now: SimTime, _out: &mut CcaOut) {}
+
+    fn on_timeout(&self, _state: &mut FixedWindowState, _now: SimTime, _out: &mut CcaOut) {}
+
+    fn rebase(&self, _state: &mut FixedWindowState, _by: Span) {}
+
+    fn fingerprint(&self, _state: &FixedWindowState, _now: SimTime) -> Option<u64> {
+        Some(0)
+    }
+}

@@ -1,0 +1,34 @@
+//! Congestion control, one algorithm a file.
+//!
+//! Rates are whole bits per second, as in ns-3 (`DataRate`): a product with a float is truncated. Floats are doubles,
+//! evaluated from left to right; only `+ - * /` and comparisons touch them, so every target computes the same bits.
+
+mod any;
+mod dcqcn;
+mod dctcp;
+mod fixed;
+mod hpcc;
+mod swift;
+mod timely;
+mod window;
+
+pub use any::AnyCca;
+pub use dcqcn::{Dcqcn, DcqcnConfig};
+pub use dctcp::{Dctcp, DctcpConfig};
+pub use fixed::{FixedWindow, FixedWindowConfig};
+pub use hpcc::{Hpcc, HpccConfig};
+pub use swift::{Swift, SwiftConfig};
+pub use timely::{Timely, TimelyConfig};
+pub use window::WindowRule;
+
+use wormhole_kernel::units::{BitRate, PS_PER_NS, Span};
+
+/// A span in nanoseconds, as a float: exact for whole nanoseconds, which is all that profile `ns3` knows.
+fn nanoseconds(span: Span) -> f64 {
+    if span.0.is_multiple_of(PS_PER_NS) { (span.0 / PS_PER_NS) as f64 } else { span.0 as f64 / PS_PER_NS as f64 }
+}
+
+/// `rate * factor` as ns-3 has it (`DataRate::operator*`): truncated to whole bits per second.
+fn scaled(rate: BitRate, factor: f64) -> BitRate {
+    BitRate((rate.0 as f64 * factor) as u64)
+}
