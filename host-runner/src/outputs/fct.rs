@@ -1,6 +1,6 @@
 //! `fct.csv` and the rows of `fct.txt`.
 
-use crate::formats::fct::FctRow;
+use crate::input::fct::FctRow;
 use crate::scenario::Scenario;
 use crate::simulate::Outcome;
 use std::io::{self, Write};

@@ -1,0 +1,78 @@
+//! Link changes: a row each, `time_us down|up a b`; `#` begins a comment line. The reference's `LINK_DOWN` is one.
+
+use super::units;
+use super::diagnostics::Diagnostics;
+use wormhole_kernel::{LinkId, LinkSpec, SimTime};
+
+/// A link goes down or comes up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LinkEvent {
+    /// When.
+    pub at: SimTime,
+    /// Which link.
+    pub link: LinkId,
+    /// Up, or down.
+    pub up: bool,
+}
+
+/// Reads a list of link changes. Parallel links between two nodes change together.
+pub fn parse(text: &str, links: &[LinkSpec], found: &mut Diagnostics) -> Vec<LinkEvent> {
+    let mut events = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        if fields.is_empty() || fields[0].starts_with('#') {
+            continue;
+        }
+        row(index + 1, &fields, links, &mut events, found);
+    }
+    events.sort_by_key(|e| e.at);
+    events
+}
+
+fn row(line: usize, fields: &[&str], links: &[LinkSpec], events: &mut Vec<LinkEvent>, found: &mut Diagnostics) {
+    let &[time, change, a, b] = fields else {
+        return found.error(line, fields[0], "a row is `time_us down|up a b`");
+    };
+    let at = units::microseconds(time).map_err(|message| found.error(line, time, message)).ok();
+    let up = match change {
+        "up" => Some(true),
+        "down" => Some(false),
+        _ => None,
+    };
+    if up.is_none() {
+        found.error(line, change, "a link goes `down` or `up`");
+    }
+    let joins = links_between(a.parse().ok(), b.parse().ok(), links);
+    if joins.is_empty() {
+        found.error(line, &format!("{a} {b}"), "no link joins these nodes");
+    }
+    if let (Some(at), Some(up)) = (at, up) {
+        events.extend(joins.into_iter().map(|link| LinkEvent { at: SimTime(at), link, up }));
+    }
+}
+
+/// The links that join two nodes, in either direction.
+pub fn links_between(a: Option<u32>, b: Option<u32>, links: &[LinkSpec]) -> Vec<LinkId> {
+    let ends = |l: &LinkSpec| (Some(l.a.0), Some(l.b.0));
+    let joined = |l: &LinkSpec| ends(l) == (a, b) || ends(l) == (b, a);
+    (0..).map(LinkId).zip(links).filter(|(_, l)| joined(l)).map(|(id, _)| id).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wormhole_kernel::{BitRate, NodeId, Span};
+
+    #[test]
+    fn rows_name_links_by_their_ends() {
+        let link = |a, b| LinkSpec { a: NodeId(a), b: NodeId(b), rate: BitRate(1), delay: Span(0), loss: 0 };
+        let links = [link(0, 1), link(1, 2), link(2, 1)];
+        let mut found = Diagnostics::of("e");
+        let events = parse("# time_us down a b\n500.5 up 0 1\n\n 20 down 2 1\n", &links, &mut found);
+        let want = [(20_000_000, 1, false), (20_000_000, 2, false), (500_500_000, 0, true)];
+        assert_eq!(events.iter().map(|e| (e.at.0, e.link.0, e.up)).collect::<Vec<_>>(), want);
+        assert!(found.all().is_empty());
+        parse("5 down 0\nx sideways 0 2\n", &links, &mut found);
+        assert_eq!(found.all().len(), 4, "{:?}", found.all());
+    }
+}
