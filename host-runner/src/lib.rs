@@ -1,1 +1,16 @@
-//! Host runner.
+//! The host runner of Wormhole: input formats, runs, outputs. The binary `wormhole` is a thin shell over it.
+
+pub mod cli;
+pub mod cpu;
+pub mod demo;
+pub mod ending;
+pub mod ideal;
+pub mod input;
+pub mod load;
+pub mod ns3_setup;
+pub mod outputs;
+pub mod progress;
+pub mod reference;
+pub mod scenario;
+pub mod simulate;
+pub mod table;

@@ -1,2 +1,9 @@
-//! stub
-fn main() {}
+//! The command line of Wormhole.
+
+use clap::Parser;
+use std::process::ExitCode;
+use wormhole::cli::{Cli, execute};
+
+fn main() -> ExitCode {
+    execute(Cli::parse())
+}

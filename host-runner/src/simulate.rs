@@ -88,15 +88,24 @@ pub struct Progress {
     pub events: u64,
 }
 
+/// What the kernel refuses to simulate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Refusal {
+    /// Index of the flow, if it is about one.
+    pub flow: Option<usize>,
+    /// Why.
+    pub error: Error,
+}
+
 /// Runs a scenario. `tell` hears of progress a few times a second.
 ///
 /// # Errors
-/// [`Error`] with the index of the flow that the kernel refuses, if it refuses one.
+/// Everything the kernel refuses.
 pub fn simulate<O: Observer>(
     scenario: &Scenario,
     observer: O,
     tell: &mut dyn FnMut(Progress),
-) -> Result<Outcome, (Option<usize>, Error)> {
+) -> Result<Outcome, Vec<Refusal>> {
     let salted = EcmpHash::Salted(scenario.seed);
     match (scenario.profile, scenario.routing) {
         (Profile::Ns3, _) => run(scenario, ns3_models(scenario, Ecmp::new(EcmpHash::Ns3)), observer, tell),
@@ -145,19 +154,16 @@ fn run<M: Models, O: Observer>(
     models: ModelSet<'_, M>,
     observer: O,
     tell: &mut dyn FnMut(Progress),
-) -> Result<Outcome, (Option<usize>, Error)> {
+) -> Result<Outcome, Vec<Refusal>> {
     let limits = limits(scenario);
     let size = FabricSize { nodes: scenario.nodes.len(), links: scenario.links.len() };
     let mut memory = vec![0u64; Kernel::<M, O>::words(size, &limits, &models)];
+    let refuse = |flow, error| vec![Refusal { flow, error }];
     let kernel = Kernel::new(&mut memory, &scenario.nodes, &scenario.links, models, &limits, observer);
-    let mut kernel = kernel.map_err(|e| (None, e))?;
-    let mut ideals = Vec::with_capacity(scenario.flows.len());
-    for (index, flow) in scenario.flows.iter().enumerate() {
-        kernel.add_flow(flow).map_err(|e| (Some(index), e))?;
-        ideals.push(ideal_fct(&mut kernel, flow).map_err(|e| (Some(index), e))?);
-    }
+    let mut kernel = kernel.map_err(|e| refuse(None, e))?;
+    let ideals = add_flows(scenario, &mut kernel)?;
     for event in &scenario.link_events {
-        kernel.set_link(event.at, event.link, event.up).map_err(|e| (None, e))?;
+        kernel.set_link(event.at, event.link, event.up).map_err(|e| refuse(None, e))?;
     }
     let (cpu, wall) = (CpuClock::start(), Instant::now());
     let mut flows = Vec::with_capacity(scenario.flows.len());
@@ -171,6 +177,22 @@ fn run<M: Models, O: Observer>(
         cpu: cpu.elapsed(),
         wall: wall.elapsed(),
     })
+}
+
+/// Adds all flows; gives the ideal FCT of each.
+fn add_flows<M: Models, O: Observer>(
+    scenario: &Scenario,
+    kernel: &mut Kernel<'_, M, O>,
+) -> Result<Vec<Span>, Vec<Refusal>> {
+    let mut ideals = Vec::with_capacity(scenario.flows.len());
+    let mut refused = Vec::new();
+    for (index, flow) in scenario.flows.iter().enumerate() {
+        match kernel.add_flow(flow).and_then(|_| ideal_fct(kernel, flow)) {
+            Ok(ideal) => ideals.push(ideal),
+            Err(error) => refused.push(Refusal { flow: Some(index), error }),
+        }
+    }
+    if refused.is_empty() { Ok(ideals) } else { Err(refused) }
 }
 
 fn port_reports<M: Models, O: Observer>(kernel: &Kernel<'_, M, O>) -> Vec<PortReport> {

@@ -1,9 +1,9 @@
 //! `config.txt` of the HPCC simulator: a key and its values, over and over. Unknown keys are passed over with a
 //! warning.
 
+use super::diagnostics::Diagnostics;
 use super::tokens::{Token, Tokens};
 use super::units;
-use super::diagnostics::Diagnostics;
 use std::collections::BTreeMap;
 
 /// Congestion controls by `CC_MODE`.

@@ -1,7 +1,7 @@
 //! `fct.txt` of the HPCC simulator: `sip dip sport dport bytes start_ns fct_ns ideal_ns`, a row per finished flow.
 
-use super::tokens::Tokens;
 use super::diagnostics::Diagnostics;
+use super::tokens::Tokens;
 use std::fmt;
 
 /// A row.

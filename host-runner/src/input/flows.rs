@@ -1,10 +1,10 @@
 //! Flow lists in the text dialect of the HPCC simulator: a count, then a row per flow,
 //! `src dst priority dst_port bytes start_seconds`.
 
+use super::diagnostics::Diagnostics;
 use super::tokens::{Token, Tokens};
 use super::topology::Topology;
 use super::units;
-use super::diagnostics::Diagnostics;
 use std::collections::HashMap;
 use wormhole_kernel::{NodeId, NodeKind, SimTime};
 use wormhole_models::timing::ns3_seconds;

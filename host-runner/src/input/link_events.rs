@@ -1,7 +1,7 @@
 //! Link changes: a row each, `time_us down|up a b`; `#` begins a comment line. The reference's `LINK_DOWN` is one.
 
-use super::units;
 use super::diagnostics::Diagnostics;
+use super::units;
 use wormhole_kernel::{LinkId, LinkSpec, SimTime};
 
 /// A link goes down or comes up.

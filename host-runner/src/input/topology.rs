@@ -5,9 +5,9 @@
 //! switches links GPU_TYPE`). Then the ids of the switches (SimAI: NVSwitches first), then a row per link:
 //! `a b rate delay loss`. What follows the counted rows is not read.
 
+use super::diagnostics::Diagnostics;
 use super::tokens::{Token, Tokens};
 use super::units;
-use super::diagnostics::Diagnostics;
 use wormhole_kernel::{BitRate, LinkSpec, NodeId, NodeKind, Span};
 use wormhole_models::loss::loss_fraction;
 
@@ -228,7 +228,8 @@ mod tests {
 
     #[test]
     fn white_space_and_prose_do_not_matter() {
-        let text = "3 1 2\r\n2 \r\n\r\n0\t2\t100Gbps\t3.33us\t0\n1 2\n100Gbps 3.33us 0\n\nlinks of 3.33us, see the wiki";
+        let text =
+            "3 1 2\r\n2 \r\n\r\n0\t2\t100Gbps\t3.33us\t0\n1 2\n100Gbps 3.33us 0\n\nlinks of 3.33us, see the wiki";
         let (topology, found) = parse(text);
         assert!(found.is_empty(), "{found:?}");
         assert_eq!(topology.unwrap().links[0].delay, Span(3_330_000));

@@ -12,8 +12,8 @@ fn split_unit(token: &str) -> (&str, &str) {
     let bytes = token.as_bytes();
     let mut end = 0;
     while end < bytes.len() {
-        let exponent = matches!(bytes[end], b'e' | b'E')
-            && matches!(bytes.get(end + 1), Some(b'0'..=b'9' | b'-' | b'+'));
+        let exponent =
+            matches!(bytes[end], b'e' | b'E') && matches!(bytes.get(end + 1), Some(b'0'..=b'9' | b'-' | b'+'));
         let sign = matches!(bytes[end], b'+' | b'-') && (end == 0 || matches!(bytes[end - 1], b'e' | b'E'));
         if !(bytes[end].is_ascii_digit() || bytes[end] == b'.' || exponent || sign) {
             break;

@@ -15,10 +15,7 @@ use wormhole_kernel::{LinkId, NodeId};
 /// # Errors
 /// Those of `out`.
 pub fn write_links_csv(out: &mut impl Write, scenario: &Scenario, outcome: &Outcome) -> io::Result<()> {
-    writeln!(
-        out,
-        "link,from,to,rate_bps,frames,bytes,utilisation,max_queue_bytes,ecn_marks,pauses,drops"
-    )?;
+    writeln!(out, "link,from,to,rate_bps,frames,bytes,utilisation,max_queue_bytes,ecn_marks,pauses,drops")?;
     for (info, to, stats) in directions(scenario, outcome) {
         let seconds = outcome.end.0 as f64 / 1e12;
         let possible = info.rate.0 as f64 / 8.0 * seconds;

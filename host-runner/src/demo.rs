@@ -1,0 +1,64 @@
+//! The embedded example: `wormhole demo`.
+
+use crate::ending::{ExitStatus, explain};
+use crate::load::{Texts, load_texts};
+use crate::progress::ProgressLine;
+use crate::scenario::{CcaName, DEFAULT_MAX_PACKETS, Options, Profile, Routing, Scenario};
+use crate::simulate::{Outcome, simulate};
+use crate::table;
+use std::io;
+
+const TOPOLOGY: &str = include_str!("demo/topology.txt");
+const FLOWS: &str = include_str!("demo/flows.txt");
+
+/// The demo under HPCC in profile `ps`.
+const OPTIONS: Options = Options {
+    profile: Profile::Ps,
+    seed: 1,
+    cca: Some(CcaName::Hpcc),
+    routing: Routing::Ecmp,
+    max_packets: DEFAULT_MAX_PACKETS,
+};
+
+/// Runs the demo and prints a table of its flows.
+///
+/// # Errors
+/// None at present; commands share a signature.
+pub fn run() -> io::Result<ExitStatus> {
+    let (topology, flows) = (("demo topology", TOPOLOGY), ("demo flows", FLOWS));
+    let loaded = load_texts(&Texts { topology, flows, config: None, link_events: None }, &OPTIONS);
+    let Some(scenario) = loaded.scenario else {
+        loaded.found.all().iter().for_each(|f| eprintln!("{f}"));
+        return Ok(ExitStatus::BadInput);
+    };
+    println!("{}\n", loaded.description);
+    let progress = ProgressLine::new(scenario.flows.len() as u64);
+    let outcome = match simulate(&scenario, (), &mut |p| progress.tell(p)) {
+        Ok(outcome) => outcome,
+        Err(refused) => {
+            refused.iter().for_each(|r| eprintln!("{}", r.error));
+            return Ok(ExitStatus::BadInput);
+        }
+    };
+    drop(progress);
+    print_flows(&scenario, &outcome);
+    print!("\n{}", table::summary(&scenario, &outcome));
+    Ok(explain(&outcome))
+}
+
+fn print_flows(scenario: &Scenario, outcome: &Outcome) {
+    println!("{:>4} {:>4} {:>10} {:>12} {:>12} {:>9}", "from", "to", "bytes", "start us", "FCT us", "slowdown");
+    for record in &outcome.flows {
+        let flow = &scenario.flows[record.completion.token as usize];
+        let us = |ps: u64| ps as f64 / 1e6;
+        println!(
+            "{:>4} {:>4} {:>10} {:>12.3} {:>12.3} {:>9.3}",
+            flow.src.0,
+            flow.dst.0,
+            flow.bytes,
+            us(record.completion.start.0),
+            us(record.completion.fct.0),
+            record.completion.fct.0 as f64 / record.ideal.0 as f64
+        );
+    }
+}

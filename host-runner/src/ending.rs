@@ -1,0 +1,73 @@
+//! How a run ended, in a sentence and an exit code.
+
+use crate::simulate::{Ending, Outcome};
+use std::process::ExitCode;
+
+/// Exit codes. 2 is clap's, for a command line it does not understand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ExitStatus {
+    /// Every flow finished, or the stop time came.
+    Done = 0,
+    /// A file could not be read or written.
+    Io = 1,
+    /// An input file is wrong.
+    BadInput = 3,
+    /// Flows were given up, or wait for acknowledgements that will never come.
+    Stalled = 4,
+    /// Frames wait for ever in queues that are paused.
+    Deadlock = 5,
+    /// A limit is too low.
+    OutOfLimits = 6,
+    /// A run differs from its reference.
+    Differs = 7,
+}
+
+impl ExitStatus {
+    /// The exit codes, for `--help`.
+    pub const HELP: &str = "Exit codes: 0 done, 1 a file cannot be read or written, 2 bad command line, 3 bad input, \
+                            4 flows stalled or given up, 5 PFC deadlock, 6 out of limits, 7 a reference run differs";
+}
+
+impl From<ExitStatus> for ExitCode {
+    fn from(status: ExitStatus) -> ExitCode {
+        ExitCode::from(status as u8)
+    }
+}
+
+/// Says on standard error what kept a run from its end; nothing if all is well.
+pub fn explain(outcome: &Outcome) -> ExitStatus {
+    match &outcome.ending {
+        Ending::Done if outcome.totals.flows_given_up > 0 => {
+            eprintln!("{} flows were given up after too many time-outs", outcome.totals.flows_given_up);
+            ExitStatus::Stalled
+        }
+        Ending::Done => ExitStatus::Done,
+        Ending::StopTime => {
+            eprintln!("the stop time came before the last flow's end");
+            ExitStatus::Done
+        }
+        Ending::Stalled => {
+            eprintln!("stalled at {} ns: flows wait for acknowledgements that will never come", outcome.end.as_ns());
+            ExitStatus::Stalled
+        }
+        Ending::Deadlock(queues) => {
+            eprintln!("PFC deadlock, noticed at {} ns; these queues stay paused:", outcome.end.as_ns());
+            for queue in queues {
+                let port = &outcome.ports[queue.port.index()];
+                eprintln!(
+                    "  node {} towards node {}, priority {}, {} bytes, paused since {} ns",
+                    port.info.node.0,
+                    port.neighbour.0,
+                    queue.priority,
+                    queue.bytes,
+                    queue.since.as_ns()
+                );
+            }
+            ExitStatus::Deadlock
+        }
+        Ending::OutOf(fault) => {
+            eprintln!("{fault}; raise it with --max-{}", fault.what.replace('_', "-"));
+            ExitStatus::OutOfLimits
+        }
+    }
+}

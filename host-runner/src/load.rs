@@ -1,0 +1,114 @@
+//! Reading input files.
+
+use crate::input::config::{self, Config};
+use crate::input::diagnostics::Diagnostics;
+use crate::input::topology::Topology;
+use crate::input::{flows, link_events};
+use crate::scenario::{Options, Scenario};
+use std::path::{Path, PathBuf};
+
+/// The files of a scenario.
+#[derive(Clone, Debug)]
+pub struct Files {
+    /// The topology.
+    pub topology: PathBuf,
+    /// The flows.
+    pub flows: PathBuf,
+    /// The configuration.
+    pub config: Option<PathBuf>,
+    /// Link changes.
+    pub link_events: Option<PathBuf>,
+}
+
+/// The texts of a scenario, each with the name its findings go by.
+#[derive(Clone, Copy, Debug)]
+pub struct Texts<'t> {
+    /// The topology.
+    pub topology: (&'t str, &'t str),
+    /// The flows.
+    pub flows: (&'t str, &'t str),
+    /// The configuration.
+    pub config: Option<(&'t str, &'t str)>,
+    /// Link changes.
+    pub link_events: Option<(&'t str, &'t str)>,
+}
+
+/// What was read: the scenario unless there are errors, what the files were taken for, and all findings.
+pub struct Loaded {
+    /// `None` if anything found is an error.
+    pub scenario: Option<Scenario>,
+    /// One line for people.
+    pub description: String,
+    /// All findings, file by file.
+    pub found: Diagnostics,
+}
+
+/// Reads a scenario from files.
+pub fn load_files(files: &Files, options: &Options) -> Loaded {
+    let mut unreadable = Diagnostics::default();
+    let mut read = |path: &Path| {
+        let name = path.display().to_string();
+        std::fs::read_to_string(path).map_or_else(
+            |error| {
+                let mut found = Diagnostics::of(name.clone());
+                found.error(0, "", format!("cannot be read: {error}"));
+                unreadable.extend(found);
+                None
+            },
+            |text| Some((name.clone(), text)),
+        )
+    };
+    let topology = read(&files.topology);
+    let flows = read(&files.flows);
+    let config = files.config.as_deref().map(&mut read);
+    let events = files.link_events.as_deref().map(&mut read);
+    fn borrowed((name, text): &(String, String)) -> (&str, &str) {
+        (name, text)
+    }
+    let optional = |file: &'_ Option<Option<(String, String)>>| file.as_ref().is_some_and(|f| f.is_none());
+    match (&topology, &flows) {
+        (Some(topology), Some(flows)) if !optional(&config) && !optional(&events) => {
+            let texts = Texts {
+                topology: borrowed(topology),
+                flows: borrowed(flows),
+                config: config.as_ref().and_then(|c| c.as_ref()).map(borrowed),
+                link_events: events.as_ref().and_then(|e| e.as_ref()).map(borrowed),
+            };
+            load_texts(&texts, options)
+        }
+        _ => Loaded { scenario: None, description: String::new(), found: unreadable },
+    }
+}
+
+/// Reads a scenario from texts.
+pub fn load_texts(texts: &Texts<'_>, options: &Options) -> Loaded {
+    let mut all = Diagnostics::default();
+    let mut found = Diagnostics::of(texts.topology.0);
+    let topology = Topology::parse(texts.topology.1, &mut found);
+    all.extend(found);
+
+    let name = texts.config.map_or("configuration", |(name, _)| name);
+    let mut config_found = Diagnostics::of(name);
+    let config = texts.config.map_or_else(Config::default, |(_, text)| config::parse(text, &mut config_found));
+
+    let Some(topology) = topology else {
+        all.extend(config_found);
+        return Loaded { scenario: None, description: String::new(), found: all };
+    };
+    let mut found = Diagnostics::of(texts.flows.0);
+    let rows = flows::parse(texts.flows.1, &topology, &mut found);
+    all.extend(found);
+
+    let mut events = Vec::new();
+    if let Some((name, text)) = texts.link_events {
+        let mut found = Diagnostics::of(name);
+        events = link_events::parse(text, &topology.links, &mut found);
+        all.extend(found);
+    }
+    let description = format!("{}, {} flows", topology.describe(), rows.len());
+    let usable = !all.has_errors();
+    let scenario = usable.then(|| Scenario::new(topology, &rows, &config, events, options, &mut config_found));
+    all.extend(config_found);
+    let scenario = scenario.filter(|_| !all.has_errors());
+    Loaded { scenario, description, found: all }
+}

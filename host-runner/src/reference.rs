@@ -1,0 +1,135 @@
+//! Comparing runs with those of the real ns-3.
+
+use crate::input::diagnostics::Diagnostics;
+use crate::input::fct::{self, FctRow};
+use crate::load::{Files, load_files};
+use crate::outputs::{PfcLog, fct_rows, write_pfc};
+use crate::scenario::{DEFAULT_MAX_PACKETS, Options, Profile, Routing};
+use crate::simulate::simulate;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// Options of a run that shall equal ns-3's.
+pub const NS3: Options =
+    Options { profile: Profile::Ns3, seed: 1, cca: None, routing: Routing::Ecmp, max_packets: DEFAULT_MAX_PACKETS };
+
+/// How a run compares.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Verdict {
+    /// `fct.txt` is the same, byte for byte, and so is `pfc.txt` where there is one.
+    Equal,
+    /// The first difference.
+    Differs(String),
+    /// The run could not be made.
+    Unusable(String),
+}
+
+/// A run compared with its reference.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Comparison {
+    /// The folder's name.
+    pub name: String,
+    /// How it compares.
+    pub verdict: Verdict,
+    /// Flows in the reference.
+    pub flows: usize,
+    /// Frames put on a wire.
+    pub packet_hops: u64,
+    /// Processor time of the run, seconds.
+    pub cpu_s: f64,
+}
+
+impl fmt::Display for Comparison {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verdict = match &self.verdict {
+            Verdict::Equal => "equal",
+            Verdict::Differs(how) => &format!("DIFFERS: {how}"),
+            Verdict::Unusable(why) => &format!("UNUSABLE: {why}"),
+        };
+        let speed = if self.cpu_s > 0.0 { self.packet_hops as f64 / self.cpu_s / 1e6 } else { 0.0 };
+        let Comparison { name, flows, packet_hops, cpu_s, .. } = self;
+        write!(f, "{name:<28} {flows:>5} flows {packet_hops:>9} packet-hops {cpu_s:>8.3} s {speed:>6.1} M/s  {verdict}")
+    }
+}
+
+/// The folders below `folder` (or itself) that hold a reference run: inputs and an `fct.txt`. Sorted by path.
+///
+/// # Errors
+/// Those of reading folders.
+pub fn find_runs(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut runs = Vec::new();
+    let is_run = ["topology.txt", "flow.txt", "config.txt", "fct.txt"].iter().all(|f| folder.join(f).is_file());
+    if is_run {
+        runs.push(folder.to_owned());
+    }
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            runs.extend(find_runs(&path)?);
+        }
+    }
+    runs.sort();
+    Ok(runs)
+}
+
+/// Makes the run of a folder in profile `ns3` and compares.
+pub fn compare(folder: &Path) -> Comparison {
+    let name = folder.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
+    let mut comparison = Comparison { name, verdict: Verdict::Equal, flows: 0, packet_hops: 0, cpu_s: 0.0 };
+    comparison.verdict = run(folder, &mut comparison).unwrap_or_else(Verdict::Unusable);
+    comparison
+}
+
+fn run(folder: &Path, comparison: &mut Comparison) -> Result<Verdict, String> {
+    let file = |name: &str| folder.join(name);
+    let files = Files {
+        topology: file("topology.txt"),
+        flows: file("flow.txt"),
+        config: Some(file("config.txt")),
+        link_events: None,
+    };
+    let loaded = load_files(&files, &NS3);
+    let Some(scenario) = loaded.scenario else {
+        return Err(loaded.found.all().first().map_or_else(String::new, |d| d.to_string()));
+    };
+    let reference = std::fs::read_to_string(file("fct.txt")).map_err(|e| e.to_string())?;
+    let mut found = Diagnostics::of("fct.txt");
+    let want = fct::parse(&reference, &mut found);
+    if found.has_errors() {
+        return Err(found.all()[0].to_string());
+    }
+    comparison.flows = want.len();
+    let mut pfc = PfcLog::default();
+    let outcome = simulate(&scenario, &mut pfc, &mut |_| {}).map_err(|refused| refused[0].error.to_string())?;
+    comparison.packet_hops = outcome.totals.packet_hops;
+    comparison.cpu_s = outcome.cpu.as_secs_f64();
+    let got: Vec<FctRow> = fct_rows(&scenario, &outcome).collect();
+    if let Some(difference) = first_difference(&want, &got) {
+        return Ok(Verdict::Differs(difference));
+    }
+    let Ok(want_pfc) = std::fs::read_to_string(file("pfc.txt")) else { return Ok(Verdict::Equal) };
+    let mut got_pfc = Vec::new();
+    write_pfc(&mut got_pfc, &scenario, &pfc).map_err(|e| e.to_string())?;
+    let got_pfc = String::from_utf8_lossy(&got_pfc);
+    let lines = want_pfc.lines().zip(got_pfc.lines()).position(|(w, g)| w != g);
+    Ok(match lines {
+        Some(line) => Verdict::Differs(format!("pfc.txt, line {}", line + 1)),
+        None if want_pfc.lines().count() != got_pfc.lines().count() => {
+            let (w, g) = (want_pfc.lines().count(), got_pfc.lines().count());
+            Verdict::Differs(format!("pfc.txt has {w} lines, here {g}"))
+        }
+        None => Verdict::Equal,
+    })
+}
+
+fn first_difference(want: &[FctRow], got: &[FctRow]) -> Option<String> {
+    let at = want.iter().zip(got).position(|(w, g)| w != g);
+    match at {
+        Some(at) => {
+            let same = want.iter().zip(got).filter(|(w, g)| w == g).count();
+            Some(format!("row {}: ns-3 has `{}`, here `{}`; {same} rows equal", at + 1, want[at], got[at]))
+        }
+        None if want.len() != got.len() => Some(format!("ns-3 finished {} flows, here {}", want.len(), got.len())),
+        None => None,
+    }
+}
