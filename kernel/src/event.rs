@@ -24,6 +24,11 @@ pub struct EventKey {
     pub tie: Tie,
 }
 
+impl EventKey {
+    /// Later than every event.
+    pub const NEVER: EventKey = EventKey { at: SimTime::MAX, tie: Tie::LAST };
+}
+
 /// Rank of an event among those of the same instant: first scheduled, first served.
 ///
 /// Of two events for one instant the one with the longer delay was scheduled earlier; two with the same delay
@@ -104,9 +109,9 @@ pub struct TimerId(pub u32);
 /// What a timer that comes due stands for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event {
-    /// The oldest frame on the wire out of this port reaches the peer.
+    /// The oldest frame of this port's own lane reaches the peer.
     Arrive(PortId),
-    /// The port has put the last bit of a frame on the wire.
+    /// The port has put the last bit of a frame on the wire (when that is not in a lane).
     TxDone(PortId),
     /// A queue pair of this host port may be due by its pacing.
     Wake(PortId),

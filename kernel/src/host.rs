@@ -49,6 +49,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
                 }
                 Err(fault) => {
                     self.fault = Some(fault);
+                    self.interrupted = true;
                     break;
                 }
             }
@@ -160,7 +161,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         }
         if self.may_send_ack(port) {
             if let Some(id) = self.dequeue(port, CONTROL_PRIORITY) {
-                self.transmit_from_host(port, id);
+                self.transmit(port, id, true);
                 return;
             }
         }
@@ -183,9 +184,9 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
 
     fn schedule_wake(&mut self, port: PortId, at: SimTime) {
         let timer = self.timers.timer(Event::Wake(port));
-        self.wakes += !self.events.cancel(timer) as usize;
+        self.wakes += self.events.pending(timer).is_none() as usize;
         let key = self.clock.issue(at.since(self.clock.now()));
-        self.events.schedule(timer, key);
+        self.schedule(Event::Wake(port), key);
     }
 
     /// Hosts keep acknowledgements and external frames in one queue, that of the control priority.
@@ -202,13 +203,6 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     fn head_priority(&self, port: PortId) -> u8 {
         let queue = &self.queues[crate::kernel::queue_index(port, CONTROL_PRIORITY)];
         queue.frames.head().map_or(CONTROL_PRIORITY, |id| self.packets.get(id).priority)
-    }
-
-    #[inline(always)]
-    fn transmit_from_host(&mut self, port: PortId, id: PacketId) {
-        self.transmit(port, id);
-        let idle_from = self.ports[port.index()].idle_from;
-        self.schedule_tx_done(port, idle_from);
     }
 
     #[inline(always)]
@@ -230,8 +224,8 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let idle = slot.in_flight() == 0;
         slot.snd_nxt += payload as u64;
         slot.frames += 1;
-        let id = self.packets.insert(frame);
-        self.transmit_from_host(port, id);
+        let id = self.new_frame(frame);
+        self.transmit(port, id, true);
         let slot = &mut self.qps.slots[qp.index()];
         slot.last_bytes = frame.bytes;
         let rate = if self.models.transport.paced { slot.control.rate } else { slot.line_rate };
@@ -262,7 +256,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             ..Packet::default()
         };
         packet.set_kind(PacketKind::External);
-        let id = self.packets.insert(packet);
+        let id = self.new_frame(packet);
         match self.route(frame.src, &key) {
             Some(port) => {
                 self.enqueue(port, CONTROL_PRIORITY, id);
@@ -305,7 +299,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             return self.drop_frame(port, id);
         }
         self.packets.remove(id);
-        self.egress.push(ExternalFrame {
+        let frame = ExternalFrame {
             at: self.clock.now(),
             token: packet.seq,
             src: key.src,
@@ -316,7 +310,8 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             priority: packet.priority,
             marked: packet.is_marked() as u8,
             pad: [0; 6],
-        });
+        };
+        self.push_egress(frame);
     }
 
     /// The receiver: in-order data is acknowledged, a gap asks the sender to go back (ns-3 `ReceiverCheckSeq`).
@@ -480,12 +475,12 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let record = Completion::new(slot.flow, slot.token, slot.start, now.since(slot.start), slot.size, end);
         let port = slot.port;
         for timer in 0..CCA_TIMERS {
-            self.events.cancel(self.timers.timer(Event::Cca(qp, timer)));
+            self.cancel(Event::Cca(qp, timer));
         }
-        self.events.cancel(self.timers.timer(Event::Qp(qp)));
+        self.cancel(Event::Qp(qp));
         self.totals.flows_finished += 1;
         self.totals.flows_given_up += (end == FlowEnd::GaveUp) as u64;
-        self.completions.push(record);
+        self.push_completion(record);
         self.observer.flow_finished(now, &record);
         self.models.nic.finished(&mut self.nics[port.index()], self.qps.slots, qp);
     }
@@ -508,7 +503,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let timer = self.timers.timer(Event::Qp(qp));
         if self.events.pending(timer).is_none() {
             let key = self.clock.issue(slot.deadline.since(now));
-            self.events.schedule(timer, key);
+            self.schedule(Event::Qp(qp), key);
         }
     }
 

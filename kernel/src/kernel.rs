@@ -18,15 +18,16 @@ use crate::error::{CapacityError, Error};
 use crate::event::{Clock, Event, EventKey, Tie, TimerMap};
 use crate::fabric::{Fabric, FabricSize, LinkSpec, NodeKind};
 use crate::flow::{Completion, FlowQueue, FlowSpec};
-use crate::ids::{FlowId, LinkId, NodeId, PortId};
+use crate::ids::{FlowId, LinkId, NodeId, PacketId, PortId};
 use crate::input::{Command, ExternalFrame, Inputs};
+use crate::lane::Lanes;
 use crate::limits::Limits;
 use crate::marker::{LossModel, Marker};
 use crate::memory::{Carver, words_for};
 use crate::models::{ModelSet, Models};
 use crate::nic::NicQueue;
 use crate::observer::Observer;
-use crate::packet::PacketPool;
+use crate::packet::{Packet, PacketPool};
 use crate::port::{Port, PortStats, PriorityQueue};
 use crate::qp::QpTable;
 use crate::queue::EventQueue;
@@ -111,7 +112,10 @@ pub struct Kernel<'a, M: Models, O: Observer = ()> {
     pub observer: O,
     pub(crate) clock: Clock,
     pub(crate) events: M::Queue<'a>,
+    /// When the earliest timer is due: the queue is only asked when that may have changed.
+    pub(crate) next_timer: EventKey,
     pub(crate) timers: TimerMap,
+    pub(crate) lanes: Lanes,
     pub(crate) fabric: Fabric<'a>,
     pub(crate) ports: &'a mut [Port],
     /// [`PRIORITIES`] queues a port.
@@ -138,6 +142,8 @@ pub struct Kernel<'a, M: Models, O: Observer = ()> {
     pub(crate) on_wire: usize,
     pub(crate) wakes: usize,
     pub(crate) fault: Option<CapacityError>,
+    /// Outputs are full, frames run out, or there is a fault: looked at before the next event.
+    pub(crate) interrupted: bool,
     next_flow: u32,
 }
 
@@ -187,7 +193,9 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
             observer,
             clock: Clock::default(),
             events: M::Queue::carve(carver, timers.len(), horizon)?,
+            next_timer: EventKey::NEVER,
             timers,
+            lanes: Lanes::EMPTY,
             ports: carver.take(ports)?,
             queues: carver.take(ports * PRIORITIES)?,
             nics: carver.take(ports)?,
@@ -208,6 +216,7 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
             on_wire: 0,
             wakes: 0,
             fault: None,
+            interrupted: true,
             next_flow: 0,
             fabric,
         };
@@ -244,7 +253,8 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
 
     /// When something happens next, if anything does.
     pub fn next_event_time(&self) -> Option<SimTime> {
-        self.events.next_time()
+        let next = self.next_timer.min(self.lanes.first().1);
+        (next != EventKey::NEVER).then_some(next.at)
     }
 
     /// The fabric.
@@ -440,42 +450,65 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
     /// # Errors
     /// As [`run_until`](Self::run_until).
     pub fn run_bounded(&mut self, limit: SimTime, budget: u64) -> Result<Step, CapacityError> {
-        for _ in 0..budget {
-            if self.completions.is_full() || self.egress.is_full() {
-                return Ok(Step::OutputFull);
+        let mut budget = budget;
+        loop {
+            if self.interrupted
+                && let Some(stop) = self.interruption()
+            {
+                return stop;
             }
-            if self.packets.available() < PACKETS_PER_EVENT {
-                return Err(CapacityError { what: "packets", limit: self.packets.capacity() });
+            let (lane, lane_due) = self.lanes.first();
+            let next = lane_due.min(self.next_timer);
+            if next.at > limit || next == EventKey::NEVER {
+                return Ok(self.end_of_run(limit, next));
             }
-            let Some((key, timer)) = self.events.pop_until(limit) else {
-                return Ok(self.end_of_run(limit));
-            };
-            self.clock.advance(key);
+            if budget == 0 {
+                return Ok(Step::Budget);
+            }
+            budget -= 1;
+            self.clock.advance(next);
             self.totals.events += 1;
-            let event = self.timers.event(timer);
-            self.execute(event);
-            if let Some(fault) = self.fault.take() {
-                return Err(fault);
+            if lane_due < self.next_timer {
+                self.lane_due(lane);
+            } else {
+                self.timer_due();
             }
             if self.on_wire == 0 && self.wakes == 0 && self.is_stalled() {
                 return Ok(Step::Stalled);
             }
         }
-        Ok(Step::Budget)
     }
 
-    fn end_of_run(&mut self, limit: SimTime) -> Step {
-        if self.events.is_empty() {
+    /// Something needs the caller's attention before the next event: outputs are full, frames or a limit run out.
+    #[cold]
+    fn interruption(&mut self) -> Option<Result<Step, CapacityError>> {
+        if let Some(fault) = self.fault.take() {
+            return Some(Err(fault));
+        }
+        if self.completions.is_full() || self.egress.is_full() {
+            return Some(Ok(Step::OutputFull));
+        }
+        if self.packets.available() < PACKETS_PER_EVENT {
+            return Some(Err(CapacityError { what: "packets", limit: self.packets.capacity() }));
+        }
+        self.interrupted = false;
+        None
+    }
+
+    fn end_of_run(&mut self, limit: SimTime, next: EventKey) -> Step {
+        if next == EventKey::NEVER {
             return Step::Idle;
         }
         self.clock.advance(EventKey { at: limit.max(self.now()), tie: Tie::LAST });
         Step::Reached
     }
 
-    #[inline(always)]
-    fn execute(&mut self, event: Event) {
-        match event {
-            Event::Arrive(port) => self.frame_arrives(port),
+    /// The earliest timer has come due.
+    fn timer_due(&mut self) {
+        let Some((_, timer)) = self.events.pop() else { return };
+        self.next_timer = self.events.peek().unwrap_or(EventKey::NEVER);
+        match self.timers.event(timer) {
+            Event::Arrive(port) => self.own_lane_arrives(port),
             Event::TxDone(port) => self.transmitter_idle(port),
             Event::Wake(port) => {
                 self.wakes -= 1;
@@ -503,8 +536,37 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
 
     // Helpers of several parts.
 
+    #[inline(always)]
     pub(crate) fn schedule(&mut self, event: Event, key: EventKey) {
-        self.events.schedule(self.timers.timer(event), key);
+        let timer = self.timers.timer(event);
+        let replaces_first = self.next_timer < key && self.events.pending(timer) == Some(self.next_timer);
+        self.events.schedule(timer, key);
+        self.next_timer =
+            if replaces_first { self.events.peek().unwrap_or(EventKey::NEVER) } else { self.next_timer.min(key) };
+    }
+
+    pub(crate) fn cancel(&mut self, event: Event) {
+        if self.events.cancel(self.timers.timer(event)) {
+            self.next_timer = self.events.peek().unwrap_or(EventKey::NEVER);
+        }
+    }
+
+    pub(crate) fn push_completion(&mut self, record: Completion) {
+        self.completions.push(record);
+        self.interrupted |= self.completions.is_full();
+    }
+
+    pub(crate) fn push_egress(&mut self, frame: ExternalFrame) {
+        self.egress.push(frame);
+        self.interrupted |= self.egress.is_full();
+    }
+
+    /// A slot for a new frame. The last few are a reserve for what one event may still need.
+    #[inline(always)]
+    pub(crate) fn new_frame(&mut self, packet: Packet) -> PacketId {
+        let id = self.packets.insert(packet);
+        self.interrupted |= self.packets.available() < PACKETS_PER_EVENT;
+        id
     }
 
     fn check_time(&self, at: SimTime) -> Result<(), Error> {

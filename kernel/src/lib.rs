@@ -11,6 +11,7 @@ mod host;
 pub mod ids;
 pub mod input;
 pub mod kernel;
+mod lane;
 pub mod limits;
 mod link;
 pub mod marker;

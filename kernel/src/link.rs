@@ -4,14 +4,16 @@ use crate::event::{Event, EventKey};
 use crate::ids::{LinkId, PacketId, PortId};
 use crate::input::Command;
 use crate::kernel::Kernel;
+use crate::lane::LaneKind;
 use crate::marker::LossModel;
 use crate::models::Models;
 use crate::observer::Observer;
-use crate::packet::PacketKind;
+use crate::packet::{PacketKind, PacketList};
 use crate::queue::EventQueue;
 use crate::router::Router;
 use crate::scheduler::PRIORITIES;
 use crate::timing::LinkTiming;
+use crate::units::Span;
 
 impl<M: Models, O: Observer> Kernel<'_, M, O> {
     /// Whether the transmitter of `port` is still at work. If so, it will look for more when it is done.
@@ -27,8 +29,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         true
     }
 
-    #[inline(always)]
-    pub(crate) fn schedule_tx_done(&mut self, port: PortId, idle_from: EventKey) {
+    fn schedule_tx_done(&mut self, port: PortId, idle_from: EventKey) {
         if self.ports[port.index()].claim_tx_done() {
             self.schedule(Event::TxDone(port), idle_from);
         }
@@ -40,52 +41,108 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         self.try_send(port);
     }
 
-    /// Puts a frame on the wire. The transmitter must be idle and the link up.
+    /// Puts a frame on the wire. The transmitter must be idle and the link up. `more` says that the port wants to
+    /// go on as soon as it is done.
     #[inline(always)]
-    pub(crate) fn transmit(&mut self, port: PortId, id: PacketId) {
+    pub(crate) fn transmit(&mut self, port: PortId, id: PacketId, more: bool) {
         let info = self.fabric.port(port);
         let (rate, delay) = (info.rate, info.delay);
         let state = &mut self.ports[port.index()];
         let packet = self.packets.get_mut(id);
-        let time = state.serialise(packet.bytes, || self.models.timing.serialise(packet.bytes, rate));
-        state.stats.frames += 1;
-        state.stats.bytes += packet.bytes as u64;
-        self.totals.packet_hops += 1;
+        let bytes = packet.bytes;
+        let time = state.tx_cache(bytes, || self.models.timing.serialise(bytes, rate)).time;
         // The order of ns-3: first the end of the transmission is scheduled, then the arrival.
         state.idle_from = self.clock.issue(time);
         packet.arrival = self.clock.issue(time + delay);
-        let (arrival, first) = (packet.arrival, state.lane.is_empty());
+        packet.ingress = state.peer.0;
+        state.stats.frames += 1;
+        state.stats.bytes += bytes as u64;
+        self.totals.packet_hops += 1;
         self.on_wire += 1;
         self.observer.transmit(self.clock.now(), port, packet);
-        state.lane.push(&mut self.packets, id);
+        if more {
+            self.await_tx_done(port, bytes, time);
+        }
+        self.await_arrival(port, id, bytes, time + delay);
+    }
+
+    #[inline(always)]
+    fn await_tx_done(&mut self, port: PortId, bytes: u32, time: Span) {
+        let state = &mut self.ports[port.index()];
+        match self.lanes.find(LaneKind::TxDone, time, &mut state.lane_hints(bytes).tx_done) {
+            Some(lane) if state.claim_tx_done() => self.lanes.push_port(lane, self.ports, port),
+            _ => {
+                let idle_from = state.idle_from;
+                self.schedule_tx_done(port, idle_from);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn await_arrival(&mut self, port: PortId, id: PacketId, bytes: u32, delay: Span) {
+        let state = &mut self.ports[port.index()];
+        match self.lanes.find(LaneKind::Arrival, delay, &mut state.lane_hints(bytes).arrival) {
+            Some(lane) => self.lanes.push_frame(lane, &mut self.packets, id),
+            None => self.push_own_lane(port, id),
+        }
+    }
+
+    /// Too many different delays are about: the port keeps its frames itself, the oldest has a timer.
+    #[cold]
+    fn push_own_lane(&mut self, port: PortId, id: PacketId) {
+        let arrival = self.packets.get(id).arrival;
+        let first = self.ports[port.index()].lane.is_empty();
+        self.ports[port.index()].lane.push(&mut self.packets, id);
         if first {
             self.schedule(Event::Arrive(port), arrival);
         }
     }
 
-    /// The oldest frame on the wire out of `port` reaches the peer.
-    #[inline(always)]
-    pub(crate) fn frame_arrives(&mut self, port: PortId) {
+    /// The oldest frame of a port's own lane arrives.
+    #[cold]
+    pub(crate) fn own_lane_arrives(&mut self, port: PortId) {
         let state = &mut self.ports[port.index()];
-        let peer = state.peer;
         let Some(id) = state.lane.pop(&self.packets) else { return };
         if let Some(next) = state.lane.head() {
             let arrival = self.packets.get(next).arrival;
             self.schedule(Event::Arrive(port), arrival);
         }
+        self.frame_arrives(id);
+    }
+
+    /// The head of a lane is due.
+    #[inline(always)]
+    pub(crate) fn lane_due(&mut self, lane: usize) {
+        match self.lanes.kind(lane) {
+            LaneKind::Arrival => {
+                let id = self.lanes.pop_frame(lane, &self.packets);
+                self.frame_arrives(id);
+            }
+            LaneKind::TxDone => {
+                let port = self.lanes.pop_port(lane, self.ports);
+                self.transmitter_idle(port);
+            }
+        }
+    }
+
+    /// A frame reaches the other end of its wire.
+    #[inline(always)]
+    fn frame_arrives(&mut self, id: PacketId) {
         self.on_wire -= 1;
-        let info = self.fabric.port(peer);
+        let packet = self.packets.get(id);
+        let port = packet.ingress();
+        let info = self.fabric.port(port);
         if info.loss != 0 && self.models.loss.loses(&mut self.loss_links[info.link.index()], info.loss) {
-            self.drop_frame(peer, id);
+            self.drop_frame(port, id);
             return;
         }
         let node = info.node;
-        self.observer.receive(self.clock.now(), peer, self.packets.get(id));
-        match self.packets.get(id).kind() {
-            PacketKind::Pause => self.pfc_arrives(peer, id, true),
-            PacketKind::Resume => self.pfc_arrives(peer, id, false),
-            _ if self.fabric.is_host(node) => self.frame_reaches_host(node, peer, id),
-            _ => self.forward(node, peer, id),
+        self.observer.receive(self.clock.now(), port, packet);
+        match packet.kind() {
+            PacketKind::Pause => self.pfc_arrives(port, id, true),
+            PacketKind::Resume => self.pfc_arrives(port, id, false),
+            _ if self.fabric.is_host(node) => self.frame_reaches_host(node, port, id),
+            _ => self.forward(node, port, id),
         }
     }
 
@@ -156,7 +213,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             return;
         }
         for port in ends {
-            self.cut_lane(port);
+            self.cut_wire(port);
             self.flush_queues(port);
             self.forget_pauses(port);
         }
@@ -164,10 +221,16 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     }
 
     /// Frames on a wire that is cut are lost.
-    fn cut_lane(&mut self, port: PortId) {
-        self.events.cancel(self.timers.timer(Event::Arrive(port)));
+    fn cut_wire(&mut self, port: PortId) {
+        self.cancel(Event::Arrive(port));
         let peer = self.ports[port.index()].peer;
-        while let Some(id) = self.ports[port.index()].lane.pop(&self.packets) {
+        let mut lost = PacketList::EMPTY;
+        let mut own = core::mem::replace(&mut self.ports[port.index()].lane, PacketList::EMPTY);
+        while let Some(id) = own.pop(&self.packets) {
+            lost.push(&mut self.packets, id);
+        }
+        self.lanes.cut(&mut self.packets, peer, &mut lost);
+        while let Some(id) = lost.pop(&self.packets) {
             self.on_wire -= 1;
             self.drop_frame(peer, id);
         }

@@ -32,19 +32,30 @@ pub(crate) struct PriorityQueue {
     pub(crate) bytes: u64,
 }
 
-/// Serialisation times of the sizes seen last: traffic has two, data and ACKs.
+/// Which lanes frames of a size went to last (see `lane`).
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
-struct TxCache {
-    bytes: [u32; 2],
-    time: [Span; 2],
+pub(crate) struct LaneHints {
+    pub(crate) tx_done: u8,
+    pub(crate) arrival: u8,
+}
+
+/// What is known of frames of a size seen lately.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+pub(crate) struct TxCache {
+    bytes: u32,
+    hints: LaneHints,
+    pad: u16,
+    /// Serialisation time.
+    pub(crate) time: Span,
 }
 
 /// A port.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 pub(crate) struct Port {
-    /// Frames on the wire towards the peer, oldest first. Only the oldest has an event.
+    /// Frames on the wire that found no lane, oldest first. Only the oldest has a timer.
     pub(crate) lane: PacketList,
     /// When the transmitter is done with its last frame.
     pub(crate) idle_from: EventKey,
@@ -61,8 +72,10 @@ pub(crate) struct Port {
     pub(crate) pausing: u8,
     /// State of the egress scheduler.
     pub(crate) scheduler: u8,
-    pad: u32,
-    tx_cache: TxCache,
+    /// The next port in the lane of transmissions that this one is in.
+    pub(crate) next_done: u32,
+    /// Of a small and of a large size: traffic has two, ACKs and data.
+    tx_cache: [TxCache; 2],
     pub(crate) stats: PortStats,
     /// Since when a priority has been paused, for reports of deadlocks.
     pub(crate) paused_since: SimTime,
@@ -92,14 +105,24 @@ impl Port {
     }
 
     #[inline(always)]
-    pub(crate) fn serialise(&mut self, bytes: u32, time: impl FnOnce() -> Span) -> Span {
-        let cache = &mut self.tx_cache;
-        let way = (bytes > 256) as usize;
-        if cache.bytes[way] != bytes {
-            cache.bytes[way] = bytes;
-            cache.time[way] = time();
+    fn cache_of(&mut self, bytes: u32) -> &mut TxCache {
+        &mut self.tx_cache[(bytes > 256) as usize]
+    }
+
+    /// What is known of frames of this size; `time` finds out if nothing is.
+    #[inline(always)]
+    pub(crate) fn tx_cache(&mut self, bytes: u32, time: impl FnOnce() -> Span) -> &TxCache {
+        let cache = self.cache_of(bytes);
+        if cache.bytes != bytes {
+            cache.bytes = bytes;
+            cache.time = time();
         }
-        cache.time[way]
+        cache
+    }
+
+    #[inline(always)]
+    pub(crate) fn lane_hints(&mut self, bytes: u32) -> &mut LaneHints {
+        &mut self.cache_of(bytes).hints
     }
 }
 

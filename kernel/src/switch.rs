@@ -24,7 +24,6 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             return self.drop_frame(ingress, id);
         };
         let packet = self.packets.get_mut(id);
-        packet.ingress = ingress.0;
         packet.hop = packet.hop.saturating_add(1);
         let (priority, bytes) = (packet.priority, packet.bytes);
         if priority != CONTROL_PRIORITY {
@@ -110,11 +109,8 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             self.leave_buffer_marked(port, priority, id);
         }
         self.append_telemetry(port, id);
-        self.transmit(port, id);
-        if self.ports[port.index()].occupied != 0 {
-            let idle_from = self.ports[port.index()].idle_from;
-            self.schedule_tx_done(port, idle_from);
-        }
+        let more = self.ports[port.index()].occupied != 0;
+        self.transmit(port, id, more);
     }
 
     /// A frame leaves: its buffer is given back, it may be marked, and its sender may go on.
@@ -221,7 +217,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         self.models.marker.pfc_built();
         let mut frame = Packet { qp: QpId::NONE.0, bytes: PFC_BYTES, payload: priority as u32, ..Packet::default() };
         frame.set_kind(kind);
-        let id = self.packets.insert(frame);
+        let id = self.new_frame(frame);
         if !self.fabric.port(port).is_up() {
             return self.drop_frame(port, id);
         }

@@ -6,7 +6,7 @@ use super::EventQueue;
 use crate::error::CapacityError;
 use crate::event::{EventKey, TimerId};
 use crate::memory::{Carver, words_for};
-use crate::units::{SimTime, Span};
+use crate::units::Span;
 use bytemuck::{Pod, Zeroable};
 
 const ARITY: usize = 4;
@@ -37,12 +37,6 @@ pub struct Heap4<'a> {
 impl Heap4<'_> {
     pub(super) fn first(&self) -> Option<&Pending> {
         self.heap[..self.len].first()
-    }
-
-    pub(super) fn pop(&mut self) -> Option<Pending> {
-        let first = *self.first()?;
-        self.remove_at(0);
-        Some(first)
     }
 
     fn place(&mut self, at: usize, item: Pending) {
@@ -123,15 +117,14 @@ impl<'a> EventQueue<'a> for Heap4<'a> {
         }
     }
 
-    fn next_time(&self) -> Option<SimTime> {
-        self.first().map(|p| p.key.at)
+    fn peek(&self) -> Option<EventKey> {
+        self.first().map(|p| p.key)
     }
 
-    fn pop_until(&mut self, limit: SimTime) -> Option<(EventKey, TimerId)> {
-        if self.first()?.key.at > limit {
-            return None;
-        }
-        self.pop().map(|p| (p.key, TimerId(p.timer)))
+    fn pop(&mut self) -> Option<(EventKey, TimerId)> {
+        let first = *self.first()?;
+        self.remove_at(0);
+        Some((first.key, TimerId(first.timer)))
     }
 
     fn len(&self) -> usize {

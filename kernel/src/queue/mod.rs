@@ -13,12 +13,12 @@ pub use wheel::Wheel;
 use crate::error::CapacityError;
 use crate::event::{EventKey, TimerId};
 use crate::memory::Carver;
-use crate::units::{SimTime, Span};
+use crate::units::Span;
 
 /// A set of timers, each pending at most once, popped in key order.
 ///
 /// An implementation MUST pop in ascending [`EventKey`] order; keys are unique, so the order is total. Its
-/// caller never schedules before the last popped key, nor before a limit at which `pop_until` found nothing.
+/// caller never schedules before the last popped key.
 pub trait EventQueue<'a>: Sized {
     /// Words of memory a queue of `timers` timers takes.
     fn words(timers: usize) -> usize;
@@ -38,11 +38,11 @@ pub trait EventQueue<'a>: Sized {
     /// When `timer` is due, if it is pending.
     fn pending(&self, timer: TimerId) -> Option<EventKey>;
 
-    /// Time of the earliest event.
-    fn next_time(&self) -> Option<SimTime>;
+    /// When the earliest timer is due.
+    fn peek(&self) -> Option<EventKey>;
 
-    /// Takes the earliest event out, unless it lies after `limit`.
-    fn pop_until(&mut self, limit: SimTime) -> Option<(EventKey, TimerId)>;
+    /// Takes the earliest timer out.
+    fn pop(&mut self) -> Option<(EventKey, TimerId)>;
 
     /// Number of pending timers.
     fn len(&self) -> usize;
@@ -99,18 +99,14 @@ mod tests {
                     assert_eq!((wheel.cancel(timer), heap.cancel(timer)), (there, there), "seed {seed} step {step}");
                 }
                 _ => {
-                    let limit = clock.now() + Span(rng.below(delays[0] + 1));
-                    let want = model.iter().min().copied().filter(|e| e.0.at <= limit);
-                    assert_eq!(wheel.next_time(), heap.next_time(), "seed {seed} step {step}");
-                    let got = (wheel.pop_until(limit), heap.pop_until(limit));
-                    let want_pop = want.map(|(k, t)| (k, TimerId(t)));
-                    assert_eq!(got, (want_pop, want_pop), "seed {seed} step {step}");
-                    match want {
-                        Some((key, timer)) => {
-                            model.retain(|e| e.1 != timer);
-                            clock.advance(key);
-                        }
-                        None => clock.advance(EventKey { at: limit, tie: crate::event::Tie::LAST }),
+                    let want = model.iter().min().copied();
+                    let due = want.map(|e| e.0);
+                    assert_eq!((wheel.peek(), heap.peek()), (due, due), "seed {seed} step {step}");
+                    let popped = want.map(|(key, timer)| (key, TimerId(timer)));
+                    assert_eq!((wheel.pop(), heap.pop()), (popped, popped), "seed {seed} step {step}");
+                    if let Some((key, timer)) = want {
+                        model.retain(|e| e.1 != timer);
+                        clock.advance(key);
                     }
                 }
             }

@@ -7,7 +7,7 @@
 use super::EventQueue;
 use super::heap4::{Heap4, Pending};
 use crate::error::CapacityError;
-use crate::event::{EventKey, Tie, TimerId};
+use crate::event::{EventKey, TimerId};
 use crate::memory::{Carver, words_for};
 use crate::units::{SimTime, Span};
 use bytemuck::{Pod, Zeroable};
@@ -179,16 +179,16 @@ impl Wheel<'_> {
         }
     }
 
-    fn earliest_in(&self, bucket: u64) -> SimTime {
-        let far = self.far.first().map_or(SimTime::MAX, |p| p.key.at);
+    fn earliest_in(&self, bucket: u64) -> Option<EventKey> {
+        let far = self.far.first().map(|p| p.key);
         let mut next = self.heads[bucket as usize % BUCKETS];
-        let mut near = EventKey { at: SimTime::MAX, tie: Tie::LAST };
+        let mut least = far.filter(|k| self.bucket_of(k.at) == bucket);
         while next != 0 {
             let node = &self.nodes[next as usize - 1];
-            near = near.min(node.key);
+            least = Some(least.map_or(node.key, |l| l.min(node.key)));
             next = node.next;
         }
-        near.at.min(far)
+        least
     }
 }
 
@@ -261,27 +261,20 @@ impl<'a> EventQueue<'a> for Wheel<'a> {
         }
     }
 
-    fn next_time(&self) -> Option<SimTime> {
+    fn peek(&self) -> Option<EventKey> {
         if self.head < self.tail {
-            return Some(self.current[self.head].key.at);
+            return Some(self.current[self.head].key);
         }
-        self.earliest_bucket().map(|bucket| self.earliest_in(bucket))
+        self.earliest_in(self.earliest_bucket()?)
     }
 
     #[inline(always)]
-    fn pop_until(&mut self, limit: SimTime) -> Option<(EventKey, TimerId)> {
+    fn pop(&mut self) -> Option<(EventKey, TimerId)> {
         if self.head == self.tail {
             let bucket = self.earliest_bucket()?;
-            // Opening commits the wheel to this bucket, so it must not lie beyond what the caller may schedule next.
-            if bucket > self.bucket_of(limit) {
-                return None;
-            }
             self.open(bucket);
         }
         let first = self.current[self.head];
-        if first.key.at > limit {
-            return None;
-        }
         self.head += 1;
         self.nodes[first.timer as usize].place = IDLE;
         self.len -= 1;

@@ -6,8 +6,17 @@ use wormhole_kernel::cca::{Ack, CcaNeeds, CcaOut, CongestionControl, FlowFacts, 
 use wormhole_kernel::model::ModelId;
 use wormhole_kernel::units::{SimTime, Span};
 
-/// Words of the largest state.
-const STATE_WORDS: usize = size_of::<<Hpcc as CongestionControl>::State>() / 8;
+/// Eight-byte words that hold a state of any of these sizes.
+const fn words(sizes: &[usize]) -> usize {
+    let (mut most, mut i) = (0, 0);
+    while i < sizes.len() {
+        if sizes[i] > most {
+            most = sizes[i];
+        }
+        i += 1;
+    }
+    most.div_ceil(8)
+}
 
 /// The state of whichever algorithm a flow has.
 #[repr(transparent)]
@@ -37,6 +46,9 @@ impl AnyCcaState {
 // Every method of the trait is forwarded here and only here.
 macro_rules! cca_set {
     ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// Words of the largest state.
+        const STATE_WORDS: usize = words(&[$(size_of::<<$name as CongestionControl>::State>(),)*]);
+
         /// One of the congestion controls of this crate.
         #[derive(Clone, Copy, Debug)]
         pub enum AnyCca {

@@ -1,6 +1,8 @@
 //! DCQCN (Zhu et al., SIGCOMM 2015) as Mellanox NICs and ns-3 have it (`RdmaHw::cnp_received_mlx` and its timers).
 //!
 //! Left out: the byte counter; increases are timed only. Marks come with ACKs, not in packets of their own.
+//!
+//! ns-3 takes the three intervals in whole microseconds; a configuration for it must round them down to that.
 
 use super::{WindowRule, scaled};
 use bytemuck::{Pod, Zeroable};
@@ -88,7 +90,7 @@ impl Dcqcn {
         Dcqcn { config }
     }
 
-    /// ns-3 `cnp_received_mlx`.
+    /// ns-3 `cnp_received_mlx`; the first mark only starts the timers (`RateOnFirstCnp` is 1).
     fn on_mark(&self, state: &mut DcqcnState, out: &mut CcaOut) {
         state.marked_for_alpha = 1;
         state.marked_for_decrease = 1;
@@ -99,13 +101,14 @@ impl Dcqcn {
         state.alpha = 1.0;
         state.marked_for_alpha = 0;
         out.timers[ALPHA] = Some(self.config.alpha_interval);
-        // One nanosecond after the update of alpha due in the same microsecond.
+        // One nanosecond after the update of alpha due in the same microsecond (ns-3 `ScheduleDecreaseRateMlx`).
         out.timers[DECREASE] = Some(self.config.decrease_interval + Span::from_ns(1));
         state.target = out.control.rate;
     }
 
     /// ns-3 `UpdateAlphaMlx`.
     fn update_alpha(&self, state: &mut DcqcnState, out: &mut CcaOut) {
+        // Paper, eq. 1 with a mark, eq. 2 without.
         let gain = self.config.gain;
         state.alpha =
             if state.marked_for_alpha != 0 { (1.0 - gain) * state.alpha + gain } else { (1.0 - gain) * state.alpha };
@@ -123,6 +126,7 @@ impl Dcqcn {
         if self.config.clamp_target || state.stage != 0 {
             state.target = rate;
         }
+        // Paper, eq. 1: the rate falls by half of alpha.
         let lower = scaled(rate, 1.0 - state.alpha / 2.0).max(self.config.min_rate);
         self.set_rate(state, lower, out);
         state.stage = 0;
@@ -138,14 +142,15 @@ impl Dcqcn {
             core::cmp::Ordering::Equal => self.config.additive.0,
             core::cmp::Ordering::Greater => self.config.hyper.0,
         };
-        state.target = BitRate((state.target.0 + growth).min(state.line.0.max(state.target.0)));
+        state.target = BitRate(state.target.0.saturating_add(growth).min(state.line.0));
+        // Paper, eq. 3 and 4: halfway to the target. ns-3 halves each before adding (`FastRecoveryMlx`).
         let rate = BitRate(out.control.rate.0 / 2 + state.target.0 / 2);
         self.set_rate(state, rate, out);
-        state.stage += 1;
+        state.stage = state.stage.saturating_add(1);
     }
 
     fn set_rate(&self, state: &DcqcnState, rate: BitRate, out: &mut CcaOut) {
-        out.control = self.config.window.control(state.bdp, BitRate(rate.0.max(1)), state.line);
+        out.control = self.config.window.control(state.bdp, rate, state.line);
     }
 }
 
@@ -208,7 +213,8 @@ impl CongestionControl for Dcqcn {
             .with(state.bdp)
             .with(state.target.0)
             .with(state.alpha.to_bits())
-            .with(state.stage as u64);
+            // All later stages are alike: hyper increase.
+            .with(state.stage.min(self.config.fast_recovery.saturating_add(1)) as u64);
         Some(flags.into_iter().fold(hash, |hash, flag| hash.with(flag as u64)).finish())
     }
 }

@@ -65,7 +65,7 @@ impl Dctcp {
     }
 
     fn cut(&self, state: &mut DctcpState, snd_nxt: u64, out: &mut CcaOut) {
-        // RFC 8257, section 3.3: cwnd * (1 - alpha / 2).
+        // Paper, eq. 2; RFC 8257, section 3.3, step 9: cwnd * (1 - alpha / 2).
         let rate = scaled(out.control.rate, 1.0 - state.alpha / 2.0).max(self.config.min_rate);
         out.control = self.config.window.control(state.bdp, rate, state.line);
         state.reduced = 1;
@@ -90,7 +90,7 @@ impl CongestionControl for Dctcp {
         let state = DctcpState {
             line: flow.line_rate,
             bdp: flow.bdp,
-            mtu: flow.mtu as u64,
+            mtu: (flow.mtu as u64).max(1),
             alpha: 1.0,
             ..DctcpState::zeroed()
         };
@@ -98,18 +98,20 @@ impl CongestionControl for Dctcp {
     }
 
     fn on_ack(&self, state: &mut DctcpState, ack: &Ack<'_>, out: &mut CcaOut) {
-        state.last_acked = ack.acked;
+        state.last_acked = state.last_acked.max(ack.acked);
         state.marks += ack.marked as u64;
         let new_batch = ack.acked > state.last_update;
         if new_batch {
             if state.last_update == 0 {
                 state.batch = ack.snd_nxt / state.mtu + 1;
             } else {
+                // Paper, eq. 1; RFC 8257, section 3.3, step 7.
                 let share = state.marks as f64 / state.batch as f64;
                 let share = if share > 1.0 { 1.0 } else { share };
                 state.alpha = (1.0 - self.config.gain) * state.alpha + self.config.gain * share;
                 state.marks = 0;
-                state.batch = ack.snd_nxt.wrapping_sub(ack.acked) / state.mtu + 1;
+                // ns-3 counts in 32 bits, which shows when a go-back has put snd_nxt behind.
+                state.batch = ack.snd_nxt.wrapping_sub(ack.acked) as u32 as u64 / state.mtu + 1;
             }
             state.last_update = ack.snd_nxt;
         }
@@ -120,6 +122,7 @@ impl CongestionControl for Dctcp {
             self.cut(state, ack.snd_nxt, out);
         }
         if state.reduced == 0 && new_batch {
+            // One step a round trip, as TCP's segment per window.
             let rate = BitRate((out.control.rate.0 + self.config.additive.0).min(state.line.0));
             out.control = self.config.window.control(state.bdp, rate, state.line);
         }

@@ -11,7 +11,9 @@ use wormhole_kernel::units::{SimTime, Span};
 pub enum FixedWindowConfig {
     /// So many bytes; at least 1.
     Bytes(u64),
-    /// As a rule says.
+    /// So many hundredths of the bandwidth-delay product, rounded down; at least 1 byte.
+    BdpPercent(u64),
+    /// As a rule says, at line rate: unlimited, or the bandwidth-delay product.
     Rule(WindowRule),
 }
 
@@ -42,6 +44,7 @@ impl CongestionControl for FixedWindow {
         let config = match self.config {
             FixedWindowConfig::Bytes(bytes) => ConfigHash::new().with(0).with(bytes),
             FixedWindowConfig::Rule(rule) => rule.hash(ConfigHash::new().with(1)),
+            FixedWindowConfig::BdpPercent(percent) => ConfigHash::new().with(2).with(percent),
         };
         ModelId { name: "fixed", version: 1, config: config.finish() }
     }
@@ -53,6 +56,10 @@ impl CongestionControl for FixedWindow {
     fn start(&self, flow: &FlowFacts, _now: SimTime) -> (FixedWindowState, SendControl) {
         let control = match self.config {
             FixedWindowConfig::Bytes(bytes) => SendControl { window: bytes.max(1), rate: flow.line_rate },
+            FixedWindowConfig::BdpPercent(percent) => {
+                let window = flow.bdp as u128 * percent as u128 / 100;
+                SendControl { window: window.clamp(1, u64::MAX as u128) as u64, rate: flow.line_rate }
+            }
             FixedWindowConfig::Rule(rule) => rule.control(flow.bdp, flow.line_rate, flow.line_rate),
         };
         (FixedWindowState::zeroed(), control)
@@ -62,11 +69,35 @@ impl CongestionControl for FixedWindow {
 
     fn on_timer(&self, _state: &mut FixedWindowState, _timer: usize, _now: SimTime, _out: &mut CcaOut) {}
 
+    /// Nothing: the window is fixed; losses are the transport's.
     fn on_timeout(&self, _state: &mut FixedWindowState, _now: SimTime, _out: &mut CcaOut) {}
 
     fn rebase(&self, _state: &mut FixedWindowState, _by: Span) {}
 
     fn fingerprint(&self, _state: &FixedWindowState, _now: SimTime) -> Option<u64> {
         Some(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wormhole_kernel::units::BitRate;
+
+    #[test]
+    fn windows_are_what_was_asked_for() {
+        let flow =
+            FlowFacts { line_rate: BitRate::from_gbps(100), base_rtt: Span::from_ns(4_160), bdp: 52_000, mtu: 1_000 };
+        let window = |config| {
+            let control = FixedWindow::new(config).start(&flow, SimTime::ZERO).1;
+            assert_eq!(control.rate, flow.line_rate);
+            control.window
+        };
+        assert_eq!(window(FixedWindowConfig::Bytes(9_000)), 9_000);
+        assert_eq!(window(FixedWindowConfig::Bytes(0)), 1);
+        assert_eq!(window(FixedWindowConfig::BdpPercent(250)), 130_000);
+        assert_eq!(window(FixedWindowConfig::BdpPercent(0)), 1);
+        assert_eq!(window(FixedWindowConfig::Rule(WindowRule::Unlimited)), u64::MAX);
+        assert_eq!(window(FixedWindowConfig::Rule(WindowRule::Bdp)), 52_000);
     }
 }

@@ -1,18 +1,32 @@
 //! Congestion control, one algorithm a file.
 //!
+//! | model | signal | source | equal to ns-3 | left out |
+//! |---|---|---|---|---|
+//! | [`Hpcc`] | telemetry of every hop | SIGCOMM 2019; `RdmaHw::UpdateRateHp` | yes | PINT |
+//! | [`Dcqcn`] | ECN marks | SIGCOMM 2015; `RdmaHw::cnp_received_mlx` | yes | byte counter; CNPs of their own |
+//! | [`Timely`] | gradient of the round-trip time | SIGCOMM 2015; `RdmaHw::UpdateRateTimely` | yes | - |
+//! | [`Dctcp`] | share of ECN marks | SIGCOMM 2010, RFC 8257; `RdmaHw::HandleAckDctcp` | yes | slow start |
+//! | [`Swift`] | delay against a target | SIGCOMM 2020 | not in it | endpoint window, hop count, fast recovery |
+//! | [`FixedWindow`] | none | - | as `HAS_WIN` with a rate that stays | everything |
+//!
+//! "ns-3" is the RDMA fork of the HPCC paper; its functions are cited where they are reproduced.
+//!
 //! Rates are whole bits per second, as in ns-3 (`DataRate`): a product with a float is truncated. Floats are doubles,
-//! evaluated from left to right; only `+ - * /` and comparisons touch them, so every target computes the same bits.
+//! evaluated from left to right; only `+ - * /`, square roots and comparisons touch them, all of which IEEE 754
+//! rounds in one way, so every target computes the same bits.
 
 mod any;
 mod dcqcn;
 mod dctcp;
 mod fixed;
 mod hpcc;
+#[cfg(test)]
+mod kit;
 mod swift;
 mod timely;
 mod window;
 
-pub use any::AnyCca;
+pub use any::{AnyCca, AnyCcaState};
 pub use dcqcn::{Dcqcn, DcqcnConfig};
 pub use dctcp::{Dctcp, DctcpConfig};
 pub use fixed::{FixedWindow, FixedWindowConfig};

@@ -91,11 +91,13 @@ impl Timely {
             return None;
         }
         if rtt > c.high {
+            // R * (1 - beta * (1 - Thigh / rtt)).
             return Some(1.0 - c.beta * (1.0 - nanoseconds(c.high) / nanoseconds(rtt)));
         }
         if gradient <= 0.0 {
             return None;
         }
+        // R * (1 - beta * normalized_gradient).
         let factor = 1.0 - c.beta * gradient;
         Some(if factor < 0.0 { 0.0 } else { factor })
     }
@@ -128,20 +130,21 @@ impl CongestionControl for Timely {
     }
 
     fn on_ack(&self, state: &mut TimelyState, ack: &Ack<'_>, out: &mut CcaOut) {
-        state.last_acked = ack.acked;
+        state.last_acked = state.last_acked.max(ack.acked);
         // Once a round trip.
         if ack.acked <= state.last_update {
             return;
         }
         let c = &self.config;
         if state.last_update != 0 {
+            // Paper, algorithm 1: new_rtt_diff, rtt_diff, normalized_gradient.
             let newest = Timely::difference(ack.rtt, state.last_rtt);
             state.difference = (1.0 - c.alpha) * state.difference + c.alpha * newest;
             let gradient = state.difference / nanoseconds(c.min_rtt);
             match self.verdict(ack.rtt, gradient) {
                 None => {
                     let step = if state.increases < HYPER_AFTER { c.additive } else { c.hyper };
-                    state.rate = BitRate((state.rate.0 + step.0).min(state.line.0));
+                    state.rate = BitRate(state.rate.0.saturating_add(step.0).min(state.line.0));
                     state.increases += 1;
                 }
                 Some(factor) => {

@@ -17,18 +17,19 @@ pub enum WindowRule {
 }
 
 impl WindowRule {
-    /// Window and rate of a flow with this bandwidth-delay product on a link of rate `line`.
+    /// Window and rate of a flow with this bandwidth-delay product (bytes) on a link of rate `line`; both at least 1.
     #[inline(always)]
     pub fn control(self, bdp: u64, rate: BitRate, line: BitRate) -> SendControl {
         let window = match self {
             WindowRule::Unlimited => u64::MAX,
             WindowRule::Bdp => bdp,
+            // floor(win * rate / max_rate), whole numbers: ns-3 `RdmaQueuePair::GetWin`.
             WindowRule::BdpAtRate => match bdp.checked_mul(rate.0) {
                 Some(product) => product / line.0,
                 None => (bdp as u128 * rate.0 as u128 / line.0 as u128) as u64,
             },
         };
-        SendControl { window: window.max(1), rate }
+        SendControl { window: window.max(1), rate: BitRate(rate.0.max(1)) }
     }
 
     /// With this rule as one more field of a configuration.
@@ -48,5 +49,11 @@ mod tests {
         assert_eq!(window(WindowRule::Unlimited, 1), u64::MAX);
         assert_eq!(window(WindowRule::Bdp, 1), 52_000);
         assert_eq!([window(WindowRule::BdpAtRate, 25), window(WindowRule::BdpAtRate, 0)], [13_000, 1]);
+    }
+
+    #[test]
+    fn products_beyond_64_bits_keep_their_value() {
+        let control = WindowRule::BdpAtRate.control(1 << 40, BitRate::from_gbps(200), BitRate::from_gbps(400));
+        assert_eq!(control.window, 1 << 39);
     }
 }

@@ -1,0 +1,221 @@
+//! Lanes: what comes due after a constant delay, first in, first out.
+//!
+//! All frames that take the same time from the start of their transmission to their arrival share a lane, whatever
+//! their link, and so do all transmissions of the same length. Whatever enters a lane comes due after everything in
+//! it, so a lane is a list, and only its head can be the next event. Traffic needs a handful of lanes: a size of data
+//! packets and a size of ACKs on one kind of link make four. What finds no lane goes to the event queue instead, so
+//! the number of lanes is a matter of speed only.
+//!
+//! The lists are threaded through the frames and ports themselves. A lane that is empty may change its delay.
+
+use crate::event::EventKey;
+use crate::ids::{PacketId, PortId};
+use crate::packet::{PacketList, PacketPool};
+use crate::port::Port;
+use crate::units::Span;
+
+/// Lanes in all. Finding the earliest head looks at each one in use.
+const LANES: usize = 16;
+
+const NONE: u32 = u32::MAX;
+
+/// What a lane holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum LaneKind {
+    /// Frames on wires, due when they arrive.
+    Arrival,
+    /// Ports that are sending, due when they are done.
+    TxDone,
+}
+
+#[derive(Clone, Copy)]
+struct Lane {
+    kind: LaneKind,
+    delay: Span,
+    head: u32,
+    tail: u32,
+}
+
+/// See the module.
+pub(crate) struct Lanes {
+    /// When each lane's head is due; apart from the rest, so that the search touches few cache lines.
+    due: [EventKey; LANES],
+    lanes: [Lane; LANES],
+    /// Lanes that have been used.
+    used: usize,
+}
+
+impl Lanes {
+    pub(crate) const EMPTY: Lanes = Lanes {
+        due: [EventKey::NEVER; LANES],
+        lanes: [Lane { kind: LaneKind::Arrival, delay: Span::MAX, head: NONE, tail: NONE }; LANES],
+        used: 0,
+    };
+
+    /// The lane whose head is due first, and when.
+    #[inline(always)]
+    pub(crate) fn first(&self) -> (usize, EventKey) {
+        let (mut lane, mut least) = (0, EventKey::NEVER);
+        for (index, due) in self.due[..self.used].iter().enumerate() {
+            if *due < least {
+                (lane, least) = (index, *due);
+            }
+        }
+        (lane, least)
+    }
+
+    #[inline(always)]
+    pub(crate) fn kind(&self, lane: usize) -> LaneKind {
+        self.lanes[lane].kind
+    }
+
+    /// A lane of this kind and delay. `hint` is where the last one like it went.
+    #[inline(always)]
+    pub(crate) fn find(&mut self, kind: LaneKind, delay: Span, hint: &mut u8) -> Option<usize> {
+        let lane = &self.lanes[*hint as usize % LANES];
+        if lane.delay == delay && lane.kind == kind {
+            return Some(*hint as usize % LANES);
+        }
+        let lane = self.search(kind, delay)?;
+        *hint = lane as u8;
+        Some(lane)
+    }
+
+    #[cold]
+    fn search(&mut self, kind: LaneKind, delay: Span) -> Option<usize> {
+        let same = self.lanes[..self.used].iter().position(|l| l.kind == kind && l.delay == delay);
+        let free = || self.lanes[..self.used].iter().position(|l| l.head == NONE);
+        let unused = || (self.used < LANES).then_some(self.used);
+        let lane = same.or_else(free).or_else(unused)?;
+        self.used = self.used.max(lane + 1);
+        self.lanes[lane].kind = kind;
+        self.lanes[lane].delay = delay;
+        Some(lane)
+    }
+
+    /// Appends to a lane; gives the tail to link the new one to, unless the lane was empty.
+    #[inline(always)]
+    fn append(&mut self, lane: usize, id: u32, due: EventKey) -> Option<u32> {
+        let state = &mut self.lanes[lane];
+        let tail = core::mem::replace(&mut state.tail, id);
+        if state.head == NONE {
+            state.head = id;
+            self.due[lane] = due;
+            return None;
+        }
+        Some(tail)
+    }
+
+    #[inline(always)]
+    pub(crate) fn push_frame(&mut self, lane: usize, packets: &mut PacketPool<'_>, id: PacketId) {
+        let packet = packets.get_mut(id);
+        packet.next = NONE;
+        let due = packet.arrival;
+        if let Some(tail) = self.append(lane, id.0, due) {
+            packets.get_mut(PacketId(tail)).next = id.0;
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn pop_frame(&mut self, lane: usize, packets: &PacketPool<'_>) -> PacketId {
+        let id = PacketId(self.lanes[lane].head);
+        let next = packets.get(id).next;
+        self.lanes[lane].head = next;
+        self.due[lane] = if next == NONE { EventKey::NEVER } else { packets.get(PacketId(next)).arrival };
+        id
+    }
+
+    #[inline(always)]
+    pub(crate) fn push_port(&mut self, lane: usize, ports: &mut [Port], port: PortId) {
+        let state = &mut ports[port.index()];
+        state.next_done = NONE;
+        let due = state.idle_from;
+        if let Some(tail) = self.append(lane, port.0, due) {
+            ports[tail as usize].next_done = port.0;
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn pop_port(&mut self, lane: usize, ports: &[Port]) -> PortId {
+        let port = PortId(self.lanes[lane].head);
+        let next = ports[port.index()].next_done;
+        self.lanes[lane].head = next;
+        self.due[lane] = if next == NONE { EventKey::NEVER } else { ports[next as usize].idle_from };
+        port
+    }
+
+    /// Moves the frames that are under way to `ingress` from all lanes to `taken`.
+    pub(crate) fn cut(&mut self, packets: &mut PacketPool<'_>, ingress: PortId, taken: &mut PacketList) {
+        for lane in 0..self.used {
+            if self.lanes[lane].kind != LaneKind::Arrival {
+                continue;
+            }
+            let mut next = core::mem::replace(&mut self.lanes[lane].head, NONE);
+            self.due[lane] = EventKey::NEVER;
+            while next != NONE {
+                let id = PacketId(next);
+                next = packets.get(id).next;
+                if packets.get(id).ingress() == ingress {
+                    taken.push(packets, id);
+                } else {
+                    self.push_frame(lane, packets, id);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{Clock, Tie};
+    use crate::memory::Carver;
+    use crate::packet::Packet;
+    use crate::units::SimTime;
+
+    fn send(lanes: &mut Lanes, packets: &mut PacketPool<'_>, clock: &mut Clock, delay: u64, ingress: u32) -> bool {
+        let arrival = clock.issue(Span(delay));
+        let Some(lane) = lanes.find(LaneKind::Arrival, Span(delay), &mut 0) else { return false };
+        let id = packets.insert(Packet { arrival, ingress, ..Packet::default() });
+        lanes.push_frame(lane, packets, id);
+        true
+    }
+
+    #[test]
+    fn heads_come_out_in_order_over_all_lanes() {
+        let mut words = [0u64; 512];
+        let mut packets = PacketPool::carve(&mut Carver::new(&mut words), 60, false).unwrap();
+        let (mut lanes, mut clock) = (Lanes::EMPTY, Clock::default());
+        for round in 0..10 {
+            for delay in [300, 100, 200, 100] {
+                assert!(send(&mut lanes, &mut packets, &mut clock, delay, round));
+            }
+            clock.advance(EventKey { at: SimTime(round as u64 * 3), tie: Tie(0) });
+        }
+        let mut taken = PacketList::EMPTY;
+        lanes.cut(&mut packets, PortId(4), &mut taken);
+        assert_eq!(core::iter::from_fn(|| taken.pop(&packets)).count(), 4);
+        let mut last = EventKey::default();
+        for _ in 0..36 {
+            let (lane, due) = lanes.first();
+            assert!(due > last && due != EventKey::NEVER);
+            assert_eq!(packets.get(lanes.pop_frame(lane, &packets)).arrival, due);
+            last = due;
+        }
+        assert_eq!(lanes.first().1, EventKey::NEVER);
+    }
+
+    #[test]
+    fn lanes_run_out_and_empty_ones_are_used_again() {
+        let mut words = [0u64; 512];
+        let mut packets = PacketPool::carve(&mut Carver::new(&mut words), 60, false).unwrap();
+        let (mut lanes, mut clock) = (Lanes::EMPTY, Clock::default());
+        for delay in 1..=LANES as u64 {
+            assert!(send(&mut lanes, &mut packets, &mut clock, delay, 0));
+        }
+        assert!(!send(&mut lanes, &mut packets, &mut clock, 99, 0));
+        let (lane, _) = lanes.first();
+        lanes.pop_frame(lane, &packets);
+        assert!(send(&mut lanes, &mut packets, &mut clock, 99, 0));
+    }
+}
