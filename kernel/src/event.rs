@@ -7,6 +7,8 @@
 use crate::ids::{PortId, QpId};
 use crate::units::{SimTime, Span};
 use bytemuck::{Pod, Zeroable};
+use core::cmp::Ordering;
+use core::hint::select_unpredictable;
 
 /// Timers each owner has.
 pub const TIMERS_PER_OWNER: usize = 4;
@@ -16,7 +18,7 @@ pub const CCA_TIMERS: usize = 3;
 
 /// When an event happens: simulated time, then first scheduled first served.
 #[repr(C)]
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Pod, Zeroable)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Pod, Zeroable)]
 pub struct EventKey {
     /// Simulated time.
     pub at: SimTime,
@@ -24,7 +26,47 @@ pub struct EventKey {
     pub tie: Tie,
 }
 
+// Keys are compared several times an event: as one wide integer that takes no branch.
+impl PartialOrd for EventKey {
+    #[inline(always)]
+    fn partial_cmp(&self, other: &EventKey) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+
+    #[inline(always)]
+    fn lt(&self, other: &EventKey) -> bool {
+        self.wide() < other.wide()
+    }
+
+    #[inline(always)]
+    fn le(&self, other: &EventKey) -> bool {
+        self.wide() <= other.wide()
+    }
+
+    #[inline(always)]
+    fn gt(&self, other: &EventKey) -> bool {
+        self.wide() > other.wide()
+    }
+
+    #[inline(always)]
+    fn ge(&self, other: &EventKey) -> bool {
+        self.wide() >= other.wide()
+    }
+}
+
+impl Ord for EventKey {
+    #[inline(always)]
+    fn cmp(&self, other: &EventKey) -> Ordering {
+        self.wide().cmp(&other.wide())
+    }
+}
+
 impl EventKey {
+    #[inline(always)]
+    fn wide(&self) -> u128 {
+        (self.at.0 as u128) << 64 | self.tie.0 as u128
+    }
+
     /// Later than every event.
     pub const NEVER: EventKey = EventKey { at: SimTime::MAX, tie: Tie::LAST };
 }
@@ -79,9 +121,7 @@ impl Clock {
     #[inline(always)]
     pub fn advance(&mut self, key: EventKey) {
         debug_assert!(key.at >= self.current.at, "time runs backwards: {:?} after {:?}", key, self.current);
-        if key.at != self.current.at {
-            self.issued = 0;
-        }
+        self.issued = select_unpredictable(key.at == self.current.at, self.issued, 0);
         self.current = key;
     }
 

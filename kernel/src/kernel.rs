@@ -231,7 +231,7 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
         self.nics.fill(NicQueue::EMPTY);
         for port in fabric.ports() {
             let info = fabric.port(port);
-            self.ports[port.index()] = Port::new(info.peer);
+            self.ports[port.index()] = Port::new(info, fabric.is_host(info.node));
             self.buffer_ports[port.index()] = self.models.buffers.port(info, nic_rate);
             self.marker_ports[port.index()] = self.models.marker.port(port, info);
         }

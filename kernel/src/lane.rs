@@ -6,13 +6,16 @@
 //! packets and a size of ACKs on one kind of link make four. What finds no lane goes to the event queue instead, so
 //! the number of lanes is a matter of speed only.
 //!
-//! The lists are threaded through the frames and ports themselves. A lane that is empty may change its delay.
+//! The lists are threaded through the frames and ports themselves. Lanes are kept in order of falling delay: of two
+//! heads due at the same instant, the one with the longer delay was scheduled first. So the next event is the first of
+//! the earliest heads, and finding it compares one word a lane.
 
-use crate::event::EventKey;
+use crate::event::{EventKey, Tie};
 use crate::ids::{PacketId, PortId};
 use crate::packet::{PacketList, PacketPool};
 use crate::port::Port;
-use crate::units::Span;
+use crate::units::{SimTime, Span};
+use core::hint::select_unpredictable;
 
 /// Lanes in all. Finding the earliest head looks at each one in use.
 const LANES: usize = 16;
@@ -39,15 +42,17 @@ struct Lane {
 /// See the module.
 pub(crate) struct Lanes {
     /// When each lane's head is due; apart from the rest, so that the search touches few cache lines.
-    due: [EventKey; LANES],
+    at: [SimTime; LANES],
+    tie: [Tie; LANES],
     lanes: [Lane; LANES],
-    /// Lanes that have been used.
+    /// Lanes in use; the rest are empty.
     used: usize,
 }
 
 impl Lanes {
     pub(crate) const EMPTY: Lanes = Lanes {
-        due: [EventKey::NEVER; LANES],
+        at: [SimTime::MAX; LANES],
+        tie: [Tie::LAST; LANES],
         lanes: [Lane { kind: LaneKind::Arrival, delay: Span::MAX, head: NONE, tail: NONE }; LANES],
         used: 0,
     };
@@ -55,13 +60,20 @@ impl Lanes {
     /// The lane whose head is due first, and when.
     #[inline(always)]
     pub(crate) fn first(&self) -> (usize, EventKey) {
-        let (mut lane, mut least) = (0, EventKey::NEVER);
-        for (index, due) in self.due[..self.used].iter().enumerate() {
-            if *due < least {
-                (lane, least) = (index, *due);
-            }
+        let (mut lane, mut least) = (0, self.at[0]);
+        for (index, at) in self.at[..self.used].iter().enumerate().skip(1) {
+            // Which lane is next is anybody's guess, the branch predictor's too.
+            let earlier = *at < least;
+            lane = select_unpredictable(earlier, index, lane);
+            least = select_unpredictable(earlier, *at, least);
         }
-        (lane, least)
+        (lane, EventKey { at: least, tie: self.tie[lane] })
+    }
+
+    #[inline(always)]
+    fn set_due(&mut self, lane: usize, due: EventKey) {
+        self.at[lane] = due.at;
+        self.tie[lane] = due.tie;
     }
 
     #[inline(always)]
@@ -83,14 +95,34 @@ impl Lanes {
 
     #[cold]
     fn search(&mut self, kind: LaneKind, delay: Span) -> Option<usize> {
-        let same = self.lanes[..self.used].iter().position(|l| l.kind == kind && l.delay == delay);
-        let free = || self.lanes[..self.used].iter().position(|l| l.head == NONE);
-        let unused = || (self.used < LANES).then_some(self.used);
-        let lane = same.or_else(free).or_else(unused)?;
-        self.used = self.used.max(lane + 1);
-        self.lanes[lane].kind = kind;
-        self.lanes[lane].delay = delay;
+        let same_delay = self.lanes[..self.used].iter().position(|l| l.delay == delay);
+        if let Some(lane) = same_delay {
+            // Two lanes of one delay would need more than their order to tell which of two heads goes first.
+            return (self.lanes[lane].kind == kind).then_some(lane);
+        }
+        if self.used == LANES {
+            let empty = self.lanes.iter().position(|l| l.head == NONE)?;
+            self.used -= 1;
+            self.rotate(empty, self.used);
+        }
+        let lane = self.lanes[..self.used].partition_point(|l| l.delay > delay);
+        self.rotate(self.used, lane);
+        self.used += 1;
+        self.lanes[lane] = Lane { kind, delay, head: NONE, tail: NONE };
         Some(lane)
+    }
+
+    /// Moves the lane at `from` to `to`; those in between move up by one.
+    fn rotate(&mut self, from: usize, to: usize) {
+        if from < to {
+            self.at[from..=to].rotate_left(1);
+            self.tie[from..=to].rotate_left(1);
+            self.lanes[from..=to].rotate_left(1);
+        } else {
+            self.at[to..=from].rotate_right(1);
+            self.tie[to..=from].rotate_right(1);
+            self.lanes[to..=from].rotate_right(1);
+        }
     }
 
     /// Appends to a lane; gives the tail to link the new one to, unless the lane was empty.
@@ -100,7 +132,7 @@ impl Lanes {
         let tail = core::mem::replace(&mut state.tail, id);
         if state.head == NONE {
             state.head = id;
-            self.due[lane] = due;
+            self.set_due(lane, due);
             return None;
         }
         Some(tail)
@@ -121,7 +153,8 @@ impl Lanes {
         let id = PacketId(self.lanes[lane].head);
         let next = packets.get(id).next;
         self.lanes[lane].head = next;
-        self.due[lane] = if next == NONE { EventKey::NEVER } else { packets.get(PacketId(next)).arrival };
+        let due = if next == NONE { EventKey::NEVER } else { packets.get(PacketId(next)).arrival };
+        self.set_due(lane, due);
         id
     }
 
@@ -140,7 +173,8 @@ impl Lanes {
         let port = PortId(self.lanes[lane].head);
         let next = ports[port.index()].next_done;
         self.lanes[lane].head = next;
-        self.due[lane] = if next == NONE { EventKey::NEVER } else { ports[next as usize].idle_from };
+        let due = if next == NONE { EventKey::NEVER } else { ports[next as usize].idle_from };
+        self.set_due(lane, due);
         port
     }
 
@@ -151,7 +185,7 @@ impl Lanes {
                 continue;
             }
             let mut next = core::mem::replace(&mut self.lanes[lane].head, NONE);
-            self.due[lane] = EventKey::NEVER;
+            self.set_due(lane, EventKey::NEVER);
             while next != NONE {
                 let id = PacketId(next);
                 next = packets.get(id).next;
@@ -168,10 +202,9 @@ impl Lanes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{Clock, Tie};
+    use crate::event::Clock;
     use crate::memory::Carver;
     use crate::packet::Packet;
-    use crate::units::SimTime;
 
     fn send(lanes: &mut Lanes, packets: &mut PacketPool<'_>, clock: &mut Clock, delay: u64, ingress: u32) -> bool {
         let arrival = clock.issue(Span(delay));

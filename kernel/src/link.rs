@@ -9,6 +9,7 @@ use crate::marker::LossModel;
 use crate::models::Models;
 use crate::observer::Observer;
 use crate::packet::{PacketKind, PacketList};
+use crate::port::Port;
 use crate::queue::EventQueue;
 use crate::router::Router;
 use crate::scheduler::PRIORITIES;
@@ -45,12 +46,11 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     /// go on as soon as it is done.
     #[inline(always)]
     pub(crate) fn transmit(&mut self, port: PortId, id: PacketId, more: bool) {
-        let info = self.fabric.port(port);
-        let (rate, delay) = (info.rate, info.delay);
         let state = &mut self.ports[port.index()];
         let packet = self.packets.get_mut(id);
-        let bytes = packet.bytes;
-        let time = state.tx_cache(bytes, || self.models.timing.serialise(bytes, rate)).time;
+        let (bytes, delay) = (packet.bytes, state.delay);
+        let rate = || self.fabric.port(port).rate;
+        let time = state.tx_cache(bytes, || self.models.timing.serialise(bytes, rate())).time;
         // The order of ns-3: first the end of the transmission is scheduled, then the arrival.
         state.idle_from = self.clock.issue(time);
         packet.arrival = self.clock.issue(time + delay);
@@ -129,27 +129,32 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     #[inline(always)]
     fn frame_arrives(&mut self, id: PacketId) {
         self.on_wire -= 1;
+        let port = self.packets.get(id).ingress();
+        let Port { node, at_host, lossy, .. } = self.ports[port.index()];
+        if lossy != 0 && self.loses(port) {
+            return self.drop_frame(port, id);
+        }
         let packet = self.packets.get(id);
-        let port = packet.ingress();
-        let info = self.fabric.port(port);
-        if info.loss != 0 && self.models.loss.loses(&mut self.loss_links[info.link.index()], info.loss) {
-            self.drop_frame(port, id);
-            return;
-        }
-        let node = info.node;
+        let kind = packet.kind();
         self.observer.receive(self.clock.now(), port, packet);
-        match packet.kind() {
-            PacketKind::Pause => self.pfc_arrives(port, id, true),
-            PacketKind::Resume => self.pfc_arrives(port, id, false),
-            _ if self.fabric.is_host(node) => self.frame_reaches_host(node, port, id),
-            _ => self.forward(node, port, id),
+        if matches!(kind, PacketKind::Pause | PacketKind::Resume) {
+            self.pfc_arrives(port, id, kind == PacketKind::Pause);
+        } else if at_host != 0 {
+            self.frame_reaches_host(node, port, id);
+        } else {
+            self.forward(node, port, id);
         }
+    }
+
+    fn loses(&mut self, port: PortId) -> bool {
+        let info = self.fabric.port(port);
+        self.models.loss.loses(&mut self.loss_links[info.link.index()], info.loss)
     }
 
     /// Sends what may be sent next out of `port`, if it is idle.
     #[inline(always)]
     pub(crate) fn try_send(&mut self, port: PortId) {
-        if self.fabric.is_host(self.fabric.port(port).node) {
+        if self.ports[port.index()].at_host != 0 {
             self.try_send_host(port);
         } else {
             self.try_send_switch(port);

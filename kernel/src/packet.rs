@@ -28,9 +28,6 @@ pub enum PacketKind {
     External,
 }
 
-const KINDS: [PacketKind; 6] =
-    [PacketKind::Data, PacketKind::Ack, PacketKind::Nack, PacketKind::Pause, PacketKind::Resume, PacketKind::External];
-
 /// A frame: one cache line.
 #[repr(C, align(8))]
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
@@ -69,7 +66,14 @@ impl Packet {
     /// What the frame is.
     #[inline(always)]
     pub fn kind(&self) -> PacketKind {
-        KINDS[self.kind as usize]
+        match self.kind {
+            0 => PacketKind::Data,
+            1 => PacketKind::Ack,
+            2 => PacketKind::Nack,
+            3 => PacketKind::Pause,
+            4 => PacketKind::Resume,
+            _ => PacketKind::External,
+        }
     }
 
     #[inline(always)]

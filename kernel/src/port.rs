@@ -1,7 +1,8 @@
 //! The changing part of a port: its queues, its transmitter, and the lane of frames on the wire.
 
 use crate::event::EventKey;
-use crate::ids::PortId;
+use crate::fabric::PortInfo;
+use crate::ids::{NodeId, PortId};
 use crate::packet::PacketList;
 use crate::units::{SimTime, Span};
 use bytemuck::{Pod, Zeroable};
@@ -62,6 +63,12 @@ pub(crate) struct Port {
     /// Bytes waiting, all priorities.
     pub(crate) backlog: u64,
     pub(crate) peer: PortId,
+    /// Copies of what the fabric knows, so that a frame's way touches one table less.
+    pub(crate) node: NodeId,
+    pub(crate) delay: Span,
+    pub(crate) at_host: u8,
+    pub(crate) lossy: u8,
+    pad: [u8; 2],
     /// Whether the end of the present transmission is an event: only if something waits for it.
     tx_done_pending: u32,
     /// Bit p: priority p has a frame waiting.
@@ -82,8 +89,16 @@ pub(crate) struct Port {
 }
 
 impl Port {
-    pub(crate) fn new(peer: PortId) -> Port {
-        Port { lane: PacketList::EMPTY, peer, ..Port::zeroed() }
+    pub(crate) fn new(info: &PortInfo, at_host: bool) -> Port {
+        Port {
+            lane: PacketList::EMPTY,
+            peer: info.peer,
+            node: info.node,
+            delay: info.delay,
+            at_host: at_host as u8,
+            lossy: (info.loss != 0) as u8,
+            ..Port::zeroed()
+        }
     }
 
     /// Bits of the priorities that may send now.

@@ -37,6 +37,13 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             }
             self.pause_if_needed(node, ingress, priority);
         }
+        let state = &self.ports[out.index()];
+        let ready = 1 << priority & !(state.paused & !1);
+        if state.occupied == 0 && ready != 0 && state.idle_from <= self.clock.current() {
+            // Nothing waits and nothing is being sent: the queue would be entered and left at once.
+            self.models.scheduler.select(&mut self.ports[out.index()].scheduler, ready);
+            return self.send_frame(out, priority, id);
+        }
         self.enqueue(out, priority, id);
         self.try_send_switch(out);
     }
@@ -104,7 +111,14 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             return;
         }
         let priority = self.models.scheduler.select(&mut state.scheduler, ready);
-        let Some(id) = self.dequeue(port, priority) else { return };
+        if let Some(id) = self.dequeue(port, priority) {
+            self.send_frame(port, priority, id);
+        }
+    }
+
+    /// Sends a frame that has left its queue.
+    #[inline(always)]
+    fn send_frame(&mut self, port: PortId, priority: u8, id: PacketId) {
         if priority != CONTROL_PRIORITY {
             self.leave_buffer_marked(port, priority, id);
         }
@@ -142,7 +156,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     fn give_back(&mut self, port: PortId, id: PacketId, priority: u8) -> PortId {
         let packet = self.packets.get(id);
         let ingress = packet.ingress();
-        let node = self.fabric.port(port).node;
+        let node = self.ports[port.index()].node;
         self.models.buffers.release(
             &mut self.switches[node.index()],
             &self.buffer_ports[ingress.index()],
@@ -184,7 +198,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         if self.ports[ingress.index()].pausing & bit == 0 {
             return;
         }
-        let node = self.fabric.port(ingress).node;
+        let node = self.ports[ingress.index()].node;
         if self.buffer_says(node, ingress, priority, M::Buffers::resumes) {
             self.ports[ingress.index()].pausing &= !bit;
             self.send_pfc(ingress, priority, PacketKind::Resume);

@@ -35,14 +35,23 @@ impl Telemetry for Ns3Telemetry {
 
     #[inline(always)]
     fn record(&self, hop: IntHop, _port: PortId) -> IntHop {
-        let (bytes, queue) = (BYTE_UNIT * self.multiplier, QUEUE_UNIT * self.multiplier);
         IntHop {
             at: SimTime::from_ns(hop.at.as_ns() % TIME_MODULUS_NS),
-            tx_bytes: hop.tx_bytes / bytes % (1 << BYTE_BITS) * bytes,
-            queue: hop.queue / queue % (1 << QUEUE_BITS) * queue,
+            tx_bytes: coarse(hop.tx_bytes, BYTE_UNIT * self.multiplier, BYTE_BITS),
+            queue: coarse(hop.queue, QUEUE_UNIT * self.multiplier, QUEUE_BITS),
             rate: hop.rate,
         }
     }
+}
+
+/// A counter in whole units, with so many bits of them. Divisions are slow, and most queues are empty.
+#[inline(always)]
+fn coarse(value: u64, unit: u64, bits: u32) -> u64 {
+    if value < unit {
+        return 0;
+    }
+    let units = if unit.is_power_of_two() { value >> unit.trailing_zeros() } else { value / unit };
+    units % (1 << bits) * unit
 }
 
 #[cfg(test)]
