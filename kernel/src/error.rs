@@ -1,6 +1,6 @@
 //! What can go wrong at the kernel's surface.
 
-use crate::ids::{NodeId, PortId};
+use crate::ids::NodeId;
 use crate::units::SimTime;
 use core::fmt;
 
@@ -28,7 +28,7 @@ pub enum Error {
     },
     /// The node does not exist or is not a host.
     NotAHost(NodeId),
-    /// A link names a node that does not exist, or joins a node to itself.
+    /// There is no such link, or it names a node that does not exist, or joins a node to itself.
     BadLink {
         /// Index of the link in the fabric description.
         link: usize,
@@ -58,8 +58,6 @@ pub enum Error {
         /// What the telemetry holds.
         limit: usize,
     },
-    /// The port is not that of a host.
-    NotAHostPort(PortId),
 }
 
 impl From<CapacityError> for Error {
@@ -81,7 +79,7 @@ impl fmt::Display for Error {
             Error::InPast { at, now } => write!(f, "time {at:?} is before now ({now:?})"),
             Error::NotAHost(n) => write!(f, "node {} is not a host", n.0),
             Error::BadLink { link } => {
-                write!(f, "link {link} names a node that does not exist or joins a node to itself")
+                write!(f, "link {link} does not exist, or not both its ends do, or they are one")
             }
             Error::ZeroRate { link } => write!(f, "link {link} has rate 0"),
             Error::NoPath { src, dst } => write!(f, "no path from {} to {}", src.0, dst.0),
@@ -91,7 +89,6 @@ impl fmt::Display for Error {
             Error::PathTooLong { switches, limit } => {
                 write!(f, "the path has {switches} switches, telemetry holds {limit}")
             }
-            Error::NotAHostPort(p) => write!(f, "port {} does not belong to a host", p.0),
         }
     }
 }

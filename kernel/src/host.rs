@@ -8,6 +8,7 @@ use crate::flow::{Completion, FlowEnd};
 use crate::ids::{NodeId, PacketId, PortId, QpId};
 use crate::input::ExternalFrame;
 use crate::kernel::Kernel;
+use crate::log::debug;
 use crate::models::Models;
 use crate::nic::{Nic, NicPoll};
 use crate::observer::Observer;
@@ -44,6 +45,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             match self.qps.insert(flow) {
                 Ok(qp) => {
                     self.flows.pop();
+                    self.unfinished += 1;
                     let key = self.clock.issue(Span::ZERO);
                     self.schedule(Event::Qp(qp), key);
                 }
@@ -92,6 +94,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         slot.set_state(QpState::Open);
         let (port, flow) = (slot.port, slot.flow);
         self.nics[port.index()].push(self.qps.slots, qp);
+        debug!("{} ps: flow {} starts", now.0, flow.0);
         self.observer.flow_started(now, flow);
         self.try_send_host(port);
     }
@@ -159,11 +162,10 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         if self.is_busy(port) || !self.fabric.port(port).is_up() {
             return;
         }
-        if self.may_send_ack(port) {
-            if let Some(id) = self.dequeue(port, CONTROL_PRIORITY) {
-                self.transmit(port, id, true);
-                return;
-            }
+        if self.may_send_ack(port)
+            && let Some(id) = self.dequeue(port, CONTROL_PRIORITY)
+        {
+            return self.transmit(port, id, true);
         }
         let now = self.clock.now();
         let paused = self.ports[port.index()].paused;
@@ -478,6 +480,8 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             self.cancel(Event::Cca(qp, timer));
         }
         self.cancel(Event::Qp(qp));
+        debug!("{} ps: flow {} ends, given up: {}", now.0, record.flow.0, (end == FlowEnd::GaveUp) as u8);
+        self.unfinished -= 1;
         self.totals.flows_finished += 1;
         self.totals.flows_given_up += (end == FlowEnd::GaveUp) as u64;
         self.push_completion(record);

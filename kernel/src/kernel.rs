@@ -141,6 +141,8 @@ pub struct Kernel<'a, M: Models, O: Observer = ()> {
     /// Frames on wires, and NIC wake-ups pending: while both are 0 nothing moves.
     pub(crate) on_wire: usize,
     pub(crate) wakes: usize,
+    /// Flows started and not yet finished.
+    pub(crate) unfinished: usize,
     pub(crate) fault: Option<CapacityError>,
     /// Outputs are full, frames run out, or there is a fault: looked at before the next event.
     pub(crate) interrupted: bool,
@@ -215,6 +217,7 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
             last_start: SimTime::ZERO,
             on_wire: 0,
             wakes: 0,
+            unfinished: 0,
             fault: None,
             interrupted: true,
             next_flow: 0,
@@ -268,6 +271,9 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
     }
 
     /// What a port has counted so far.
+    ///
+    /// # Panics
+    /// If there is no such port.
     pub fn port_stats(&self, port: PortId) -> PortStats {
         self.ports[port.index()].stats
     }
@@ -277,9 +283,9 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
         self.flows.len()
     }
 
-    /// Flows started and not yet finished, and finished ones of which frames are still about.
-    pub fn active_flows(&self) -> usize {
-        self.qps.live()
+    /// Flows started and not yet finished.
+    pub fn unfinished_flows(&self) -> usize {
+        self.unfinished
     }
 
     /// Frames in queues and on wires.
@@ -288,16 +294,25 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
     }
 
     /// Bytes in the shared part of a switch's buffer.
+    ///
+    /// # Panics
+    /// If there is no such node.
     pub fn shared_bytes(&self, node: NodeId) -> u64 {
         self.models.buffers.shared_bytes(&self.switches[node.index()])
     }
 
     /// Bytes a switch's buffer holds for what came in by `port` at `priority`.
+    ///
+    /// # Panics
+    /// If there is no such port, or the priority is above 7.
     pub fn ingress_bytes(&self, port: PortId, priority: u8) -> u64 {
         self.models.buffers.queue_bytes(&self.buffer_queues[queue_index(port, priority)])
     }
 
     /// Bytes waiting at an egress port at `priority`.
+    ///
+    /// # Panics
+    /// If there is no such port, or the priority is above 7.
     pub fn egress_bytes(&self, port: PortId, priority: u8) -> u64 {
         self.queues[queue_index(port, priority)].bytes
     }
@@ -328,6 +343,9 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
     }
 
     /// Time that `bytes` take on the wire out of `port`.
+    ///
+    /// # Panics
+    /// If there is no such port.
     pub fn serialise(&self, port: PortId, bytes: u32) -> Span {
         self.models.timing.serialise(bytes, self.fabric.port(port).rate)
     }
@@ -403,8 +421,11 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
     /// that wait for it; routes are chosen anew.
     ///
     /// # Errors
-    /// [`Error::InPast`], or [`Error::Capacity`] (`inputs`).
+    /// [`Error::InPast`], [`Error::BadLink`] if there is no such link, or [`Error::Capacity`] (`inputs`).
     pub fn set_link(&mut self, at: SimTime, link: LinkId, up: bool) -> Result<(), Error> {
+        if link.index() >= self.fabric.link_count() {
+            return Err(Error::BadLink { link: link.index() });
+        }
         self.add_input(at, Command::Link { link, up })
     }
 
@@ -524,7 +545,7 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
     /// Nothing is on a wire and no NIC will wake up. Is there anything else that could set the fabric in motion?
     #[cold]
     fn is_stalled(&self) -> bool {
-        if self.flows.len() > 0 || !self.inputs.is_empty() || self.qps.live() == 0 {
+        if self.flows.len() > 0 || !self.inputs.is_empty() || self.unfinished == 0 {
             return false;
         }
         if self.qps.ids().any(|qp| self.qps.slots[qp.index()].is_opening()) {

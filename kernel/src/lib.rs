@@ -14,6 +14,7 @@ pub mod kernel;
 mod lane;
 pub mod limits;
 mod link;
+mod log;
 pub mod marker;
 pub mod memory;
 pub mod model;

@@ -5,6 +5,7 @@ use crate::ids::{LinkId, PacketId, PortId};
 use crate::input::Command;
 use crate::kernel::Kernel;
 use crate::lane::LaneKind;
+use crate::log::debug;
 use crate::marker::LossModel;
 use crate::models::Models;
 use crate::observer::Observer;
@@ -210,6 +211,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         if self.fabric.port(ends[0]).is_up() == up {
             return;
         }
+        debug!("{} ps: link {} up: {}", self.clock.now().0, link.0, up as u8);
         self.fabric.set_up(link, up);
         self.route_epoch += 1;
         self.models.router.links_changed(&self.fabric);

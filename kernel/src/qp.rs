@@ -157,7 +157,6 @@ pub(crate) struct QpTable<'a, S> {
     pub(crate) cca: &'a mut [S],
     used: u32,
     free: QpId,
-    live: usize,
 }
 
 impl<'a, S: Pod> QpTable<'a, S> {
@@ -172,12 +171,7 @@ impl<'a, S: Pod> QpTable<'a, S> {
             cca: carver.take(qps)?,
             used: 0,
             free: QpId::NONE,
-            live: 0,
         })
-    }
-
-    pub(crate) fn live(&self) -> usize {
-        self.live
     }
 
     /// Slots that may be in use.
@@ -196,7 +190,6 @@ impl<'a, S: Pod> QpTable<'a, S> {
         } else {
             self.free = self.slots[qp.index()].next;
         }
-        self.live += 1;
         self.slots[qp.index()] = Qp {
             size: flow.bytes,
             token: flow.token,
@@ -221,7 +214,6 @@ impl<'a, S: Pod> QpTable<'a, S> {
     }
 
     pub(crate) fn remove(&mut self, qp: QpId) {
-        self.live -= 1;
         let slot = &mut self.slots[qp.index()];
         slot.set_state(QpState::Free);
         slot.next = self.free;

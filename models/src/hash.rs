@@ -1,6 +1,7 @@
 //! MurmurHash3, the 32-bit x86 variant (A. Appleby, public domain), over whole words.
 
 /// The hash of three little-endian 32-bit words: what ns-3's ECMP hashes (`SwitchNode::EcmpHash`).
+#[cfg(any(feature = "alloc", test))]
 #[inline]
 pub(crate) fn murmur3(words: [u32; 3], seed: u32) -> u32 {
     let mut hash = seed;
@@ -28,7 +29,7 @@ mod tests {
     use super::*;
 
     fn ip(id: u32) -> u32 {
-        0x0b00_0001 + (id / 256 << 16) + (id % 256 << 8)
+        0x0b00_0001 + ((id / 256) << 16) + ((id % 256) << 8)
     }
 
     #[test]

@@ -90,12 +90,14 @@ impl Mrg32k3a {
         self.s1 = [self.s1[1], self.s1[2], p1];
         self.s2 = [self.s2[1], self.s2[2], p2];
         let difference = if p1 > p2 { p1 - p2 } else { p1 + M1 - p2 };
-        difference as f64 * 2.328306549295727688e-10
+        difference as f64 * 2.328_306_549_295_727_7e-10
     }
 }
 
 #[cfg(test)]
 mod tests {
+    // The expected values are ns-3's, digit for digit.
+    #![allow(clippy::excessive_precision)]
     use super::*;
 
     #[test]

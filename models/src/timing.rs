@@ -19,7 +19,7 @@ pub fn ns3_seconds(seconds: f64) -> Option<u64> {
     // Exact: the fraction of a double, scaled by a power of two.
     let fraction = ((seconds - whole as f64) * TWO_TO_64) as u64;
     // (whole.fraction * 10^9) >> 64 without needing 94 bits for the sum.
-    let ns = whole as u128 * 1_000_000_000 + (fraction as u128 * 1_000_000_000 >> 64);
+    let ns = whole as u128 * 1_000_000_000 + ((fraction as u128 * 1_000_000_000) >> 64);
     u64::try_from(ns).ok()
 }
 
@@ -34,7 +34,7 @@ impl LinkTiming for Ns3Timing {
             // Whole part 0: the common case, and the only one on a packet's path.
             const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;
             let fraction = (seconds * TWO_TO_64) as u64;
-            return Span::from_ns((fraction as u128 * 1_000_000_000 >> 64) as u64);
+            return Span::from_ns(((fraction as u128 * 1_000_000_000) >> 64) as u64);
         }
         ns3_seconds(seconds).map_or(Span::MAX, Span::from_ns)
     }

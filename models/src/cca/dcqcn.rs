@@ -164,11 +164,11 @@ impl CongestionControl for Dcqcn {
             .with(c.alpha_interval.0)
             .with(c.decrease_interval.0)
             .with(c.increase_interval.0)
-            .with(c.fast_recovery as u64)
+            .with(u64::from(c.fast_recovery))
             .with(c.additive.0)
             .with(c.hyper.0)
             .with(c.min_rate.0)
-            .with(c.clamp_target as u64);
+            .with(u64::from(c.clamp_target));
         ModelId { name: "dcqcn", version: 1, config: c.window.hash(config).finish() }
     }
 
@@ -214,8 +214,8 @@ impl CongestionControl for Dcqcn {
             .with(state.target.0)
             .with(state.alpha.to_bits())
             // All later stages are alike: hyper increase.
-            .with(state.stage.min(self.config.fast_recovery.saturating_add(1)) as u64);
-        Some(flags.into_iter().fold(hash, |hash, flag| hash.with(flag as u64)).finish())
+            .with(u64::from(state.stage.min(self.config.fast_recovery.saturating_add(1))));
+        Some(flags.into_iter().fold(hash, |hash, flag| hash.with(u64::from(flag))).finish())
     }
 }
 

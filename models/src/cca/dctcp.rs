@@ -90,7 +90,7 @@ impl CongestionControl for Dctcp {
         let state = DctcpState {
             line: flow.line_rate,
             bdp: flow.bdp,
-            mtu: (flow.mtu as u64).max(1),
+            mtu: u64::from(flow.mtu).max(1),
             alpha: 1.0,
             ..DctcpState::zeroed()
         };
@@ -99,19 +99,19 @@ impl CongestionControl for Dctcp {
 
     fn on_ack(&self, state: &mut DctcpState, ack: &Ack<'_>, out: &mut CcaOut) {
         state.last_acked = state.last_acked.max(ack.acked);
-        state.marks += ack.marked as u64;
+        state.marks += u64::from(ack.marked);
         let new_batch = ack.acked > state.last_update;
         if new_batch {
             if state.last_update == 0 {
                 state.batch = ack.snd_nxt / state.mtu + 1;
             } else {
-                // Paper, eq. 1; RFC 8257, section 3.3, step 7.
+                // Paper, eq. 1; RFC 8257, section 3.3, steps 5 and 6.
                 let share = state.marks as f64 / state.batch as f64;
                 let share = if share > 1.0 { 1.0 } else { share };
                 state.alpha = (1.0 - self.config.gain) * state.alpha + self.config.gain * share;
                 state.marks = 0;
                 // ns-3 counts in 32 bits, which shows when a go-back has put snd_nxt behind.
-                state.batch = ack.snd_nxt.wrapping_sub(ack.acked) as u32 as u64 / state.mtu + 1;
+                state.batch = u64::from(ack.snd_nxt.wrapping_sub(ack.acked) as u32) / state.mtu + 1;
             }
             state.last_update = ack.snd_nxt;
         }
@@ -130,7 +130,7 @@ impl CongestionControl for Dctcp {
 
     fn on_timer(&self, _state: &mut DctcpState, _timer: usize, _now: SimTime, _out: &mut CcaOut) {}
 
-    /// RFC 8257, section 3.4: a loss is answered as in TCP, by half.
+    /// RFC 8257, section 3.5: a loss is answered as in TCP, by half.
     fn on_timeout(&self, state: &mut DctcpState, _now: SimTime, out: &mut CcaOut) {
         let rate = BitRate((out.control.rate.0 / 2).max(self.config.min_rate.0));
         out.control = self.config.window.control(state.bdp, rate, state.line);
@@ -143,7 +143,7 @@ impl CongestionControl for Dctcp {
             .with(state.line.0)
             .with(state.bdp)
             .with(state.mtu)
-            .with((state.last_update == 0) as u64)
+            .with(u64::from(state.last_update == 0))
             .with(state.last_update.wrapping_sub(state.last_acked))
             .with(if state.reduced != 0 { state.recover.wrapping_sub(state.last_acked) } else { 0 })
             .with(state.reduced)

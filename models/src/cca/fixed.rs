@@ -57,8 +57,8 @@ impl CongestionControl for FixedWindow {
         let control = match self.config {
             FixedWindowConfig::Bytes(bytes) => SendControl { window: bytes.max(1), rate: flow.line_rate },
             FixedWindowConfig::BdpPercent(percent) => {
-                let window = flow.bdp as u128 * percent as u128 / 100;
-                SendControl { window: window.clamp(1, u64::MAX as u128) as u64, rate: flow.line_rate }
+                let window = u128::from(flow.bdp) * u128::from(percent) / 100;
+                SendControl { window: window.clamp(1, u128::from(u64::MAX)) as u64, rate: flow.line_rate }
             }
             FixedWindowConfig::Rule(rule) => rule.control(flow.bdp, flow.line_rate, flow.line_rate),
         };

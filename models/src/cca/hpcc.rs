@@ -1,6 +1,10 @@
 //! HPCC (Li et al., SIGCOMM 2019): inflight control from per-hop telemetry, as ns-3 has it (`RdmaHw::UpdateRateHp`).
 //!
 //! Left out: PINT, the probabilistic telemetry (`CC_MODE 10`).
+//!
+//! Beyond ns-3: a hop that shows no time since its last record is passed over, where ns-3 would divide by zero; a hop
+//! that a flow has not had before is recorded first; without a window (`HAS_WIN 0`) the bandwidth-delay product still
+//! scales the queue.
 
 use super::{WindowRule, nanoseconds};
 use bytemuck::{Pod, Zeroable};
@@ -14,9 +18,9 @@ const HEADER_BYTES: u32 = 42;
 /// Parameters of [`Hpcc`].
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct HpccConfig {
-    /// Target utilisation, eta (`U_TARGET`).
+    /// Target utilisation, eta (`U_TARGET`), a share of 1. Above 0.
     pub target: f64,
-    /// Additive increases before a multiplicative one, maxStage (`MI_THRESH`).
+    /// Round trips of additive increase before a multiplicative one, maxStage (`MI_THRESH`).
     pub max_stage: u32,
     /// Additive increase, W_AI as a rate (`RATE_AI`).
     pub additive: BitRate,
@@ -26,16 +30,16 @@ pub struct HpccConfig {
     pub fast_react: bool,
     /// A rate per hop, the flow's being the least (`MULTI_RATE`).
     pub multi_rate: bool,
-    /// With `multi_rate`: between round trips react only to hops with a queue (`SAMPLE_FEEDBACK`).
+    /// Between round trips react only to hops with a queue (`SAMPLE_FEEDBACK`).
     pub sample_feedback: bool,
     /// Window (`HAS_WIN`, `VAR_WIN`).
     pub window: WindowRule,
-    /// Where the telemetry's clock wraps; 0: it does not.
+    /// Where the telemetry's clock wraps, such as 2^24 ns in profile `ns3`; 0: it does not.
     pub time_modulus: Span,
-    /// Where the telemetry's byte counters wrap; 0: they do not.
+    /// Where the telemetry's byte counters wrap, in bytes; 0: they do not.
     pub byte_modulus: u64,
-    /// Granularity of rate registers in hardware, bit/s; 0: rates are as fine as they come. With it the utilisation
-    /// estimate is kept in units of 2^-16.
+    /// Granularity of rate registers in hardware, bit/s; 0: rates are as fine as they come. Rates are rounded down to
+    /// it, but not below the least rate, and the utilisation estimate is kept in units of 2^-16: states can recur.
     pub rate_quantum: u64,
 }
 
@@ -64,16 +68,14 @@ pub struct Hpcc {
     config: HpccConfig,
 }
 
-/// Rate register, utilisation estimate and stage: one for the flow, or one per hop.
+/// Rate register and utilisation estimate: the flow's (the first), or one per hop.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 struct Register {
     /// Reference rate, W_c as a rate.
     rate: BitRate,
-    /// Normalised inflight bytes, U.
+    /// Normalised inflight bytes, U. Finite and positive.
     utilisation: f64,
-    /// Additive increases since the last multiplicative one, incStage.
-    stage: u64,
 }
 
 /// What HPCC keeps of a hop between ACKs.
@@ -83,6 +85,12 @@ struct Seen {
     at: SimTime,
     tx_bytes: u64,
     queue: u64,
+}
+
+impl Seen {
+    fn of(hop: &IntHop) -> Seen {
+        Seen { at: hop.at, tx_bytes: hop.tx_bytes, queue: hop.queue }
+    }
 }
 
 /// A flow's state.
@@ -95,9 +103,12 @@ pub struct HpccState {
     /// Once it is acknowledged beyond this byte, a round trip has passed; 0 before the first ACK.
     last_update: u64,
     last_acked: u64,
-    flow: Register,
-    hops: [Register; MAX_INT_HOPS],
+    registers: [Register; MAX_INT_HOPS],
     seen: [Seen; MAX_INT_HOPS],
+    /// Additive increases since the last multiplicative one, incStage; one per register.
+    stages: [u32; MAX_INT_HOPS],
+    /// Hops of which there is a record in `seen`.
+    known: u32,
 }
 
 /// What one hop says of its utilisation.
@@ -105,7 +116,6 @@ struct Sample {
     /// Time since the last record, nanoseconds.
     tau: f64,
     utilisation: f64,
-    queued: bool,
 }
 
 impl Hpcc {
@@ -114,6 +124,7 @@ impl Hpcc {
         Hpcc { config }
     }
 
+    /// ns-3 `IntHop::GetTimeDelta`.
     fn time_since(&self, now: SimTime, then: SimTime) -> Span {
         let span = now.0.wrapping_sub(then.0);
         match self.config.time_modulus.0 {
@@ -123,97 +134,110 @@ impl Hpcc {
         }
     }
 
+    /// ns-3 `IntHop::GetBytesDelta`.
     fn bytes_since(&self, now: u64, then: u64) -> u64 {
         let bytes = now.wrapping_sub(then);
         if self.config.byte_modulus != 0 && now < then { bytes.wrapping_add(self.config.byte_modulus) } else { bytes }
     }
 
-    /// The hop's inflight bytes over its capacity (paper, eq. 2), and its record kept. `None` if no time has passed.
-    fn sample(&self, state: &HpccState, seen: &mut Seen, hop: &IntHop) -> Option<Sample> {
-        let tau = nanoseconds(self.time_since(hop.at, seen.at));
-        let bytes = self.bytes_since(hop.tx_bytes, seen.tx_bytes);
-        let queue = hop.queue.min(seen.queue);
-        *seen = Seen { at: hop.at, tx_bytes: hop.tx_bytes, queue: hop.queue };
-        if tau == 0.0 {
+    /// The inflight bytes of hop `i` over its capacity (paper, eq. 2 and algorithm 1, lines 3 to 6), and its record
+    /// kept. `None` if there is nothing to compare with, no time has passed in between, or a fast reaction is to pass
+    /// over hops without a queue.
+    fn sample(&self, state: &mut HpccState, i: usize, hop: &IntHop, full: bool) -> Option<Sample> {
+        let is_known = i < state.known as usize;
+        if is_known && self.config.sample_feedback && !full && hop.queue == 0 {
             return None;
         }
+        let seen = core::mem::replace(&mut state.seen[i], Seen::of(hop));
+        if !is_known {
+            state.known = i as u32 + 1;
+            return None;
+        }
+        let span = self.time_since(hop.at, seen.at);
+        if span == Span::ZERO || hop.rate.0 == 0 {
+            return None;
+        }
+        // ns-3 `UpdateRateHp`: duration, txRate and u, from left to right.
+        let tau = nanoseconds(span);
         let duration = tau * 1e-9;
-        let tx_rate = bytes.wrapping_mul(8) as f64 / duration;
+        let tx_rate = self.bytes_since(hop.tx_bytes, seen.tx_bytes).wrapping_mul(8) as f64 / duration;
         let line = hop.rate.0 as f64;
-        let utilisation = tx_rate / line + queue as f64 * state.line.0 as f64 / line / state.bdp as f64;
-        Some(Sample { tau, utilisation, queued: hop.queue > 0 })
+        let queue = hop.queue.min(seen.queue) as f64;
+        Some(Sample { tau, utilisation: tx_rate / line + queue * state.line.0 as f64 / line / state.bdp as f64 })
     }
 
-    /// The moving average over a round trip (paper, algorithm 1, line 9).
+    /// The moving average over a round trip (paper, algorithm 1, lines 8 and 9).
     fn average(&self, old: f64, sample: f64, tau: f64, base_rtt: f64) -> f64 {
-        let tau = if tau > base_rtt { base_rtt } else { tau };
-        let average = (old * (base_rtt - tau) + sample * tau) / base_rtt;
-        if self.config.rate_quantum == 0 {
-            return average;
-        }
         const UNITS: f64 = 65_536.0;
-        (average * UNITS) as u64 as f64 / UNITS
+        let tau = if tau > base_rtt { base_rtt } else { tau };
+        let mut average = (old * (base_rtt - tau) + sample * tau) / base_rtt;
+        if self.config.rate_quantum != 0 {
+            average = (average * UNITS + 0.5) as u64 as f64 / UNITS;
+        }
+        // A hop whose counters say it stood still: as good as idle, but never a division by zero.
+        if average > 0.0 { average } else { 1.0 / UNITS }
     }
 
     /// The next rate and stage (paper, algorithm 1, lines 11 to 18).
-    fn next(&self, register: &Register, line: BitRate) -> (BitRate, u64) {
+    fn next(&self, register: &Register, stage: u32, line: BitRate) -> (BitRate, u32) {
         let c = &self.config;
         let excess = register.utilisation / c.target;
-        let (rate, stage) = if excess >= 1.0 || register.stage >= c.max_stage as u64 {
-            (BitRate((register.rate.0 as f64 / excess) as u64).0.saturating_add(c.additive.0), 0)
+        let (rate, stage) = if excess >= 1.0 || stage >= c.max_stage {
+            // ns-3 `DataRate::operator/` truncates; so does the cast, which saturates besides.
+            (((register.rate.0 as f64 / excess) as u64).saturating_add(c.additive.0), 0)
         } else {
-            (register.rate.0 + c.additive.0, register.stage + 1)
+            (register.rate.0.saturating_add(c.additive.0), stage + 1)
         };
         let rate = match c.rate_quantum {
             0 => rate,
             quantum => rate - rate % quantum,
         };
-        (BitRate(rate.clamp(c.min_rate.0.min(line.0), line.0)), stage)
+        (BitRate(rate.max(c.min_rate.0).min(line.0)), stage)
     }
 
-    /// One rate for the flow, from its most utilised hop.
+    /// One rate for the flow, from its most utilised hop. `None` if no hop has news.
     fn single_rate(&self, state: &mut HpccState, hops: &[IntHop], full: bool) -> Option<BitRate> {
-        let (mut most, mut tau) = (0.0, 0.0);
-        let mut seen = state.seen;
-        for (hop, seen) in hops.iter().zip(&mut seen) {
-            if let Some(sample) = self.sample(state, seen, hop) {
-                if sample.utilisation > most {
-                    (most, tau) = (sample.utilisation, sample.tau);
-                }
+        let (mut most, mut tau, mut news) = (0.0, 0.0, false);
+        for (i, hop) in hops.iter().enumerate() {
+            let Some(sample) = self.sample(state, i, hop, full) else { continue };
+            news = true;
+            if sample.utilisation > most {
+                (most, tau) = (sample.utilisation, sample.tau);
             }
         }
-        state.seen = seen;
-        let base_rtt = nanoseconds(state.base_rtt);
-        state.flow.utilisation = self.average(state.flow.utilisation, most, tau, base_rtt);
-        let (rate, stage) = self.next(&state.flow, state.line);
+        if !news {
+            return None;
+        }
+        let register = &mut state.registers[0];
+        register.utilisation = self.average(register.utilisation, most, tau, nanoseconds(state.base_rtt));
+        let (rate, stage) = self.next(register, state.stages[0], state.line);
         if full {
-            state.flow.rate = rate;
-            state.flow.stage = stage;
+            register.rate = rate;
+            state.stages[0] = stage;
         }
         Some(rate)
     }
 
-    /// A rate for each hop, the least of which counts.
+    /// A rate for each hop, the least of which counts. `None` if no hop has news.
     fn multi_rate(&self, state: &mut HpccState, hops: &[IntHop], full: bool) -> Option<BitRate> {
         let base_rtt = nanoseconds(state.base_rtt);
-        let (mut seen, mut registers) = (state.seen, state.hops);
-        let mut least = None;
-        for ((hop, seen), register) in hops.iter().zip(&mut seen).zip(&mut registers) {
-            let Some(sample) = self.sample(state, seen, hop) else { continue };
-            register.utilisation = self.average(register.utilisation, sample.utilisation, sample.tau, base_rtt);
-            if !full && self.config.sample_feedback && !sample.queued {
+        let (mut least, mut news) = (state.line, false);
+        for (i, hop) in hops.iter().enumerate() {
+            let Some(sample) = self.sample(state, i, hop, full) else {
+                least = least.min(state.registers[i].rate);
                 continue;
-            }
-            let (rate, stage) = self.next(register, state.line);
+            };
+            news = true;
+            let register = &mut state.registers[i];
+            register.utilisation = self.average(register.utilisation, sample.utilisation, sample.tau, base_rtt);
+            let (rate, stage) = self.next(register, state.stages[i], state.line);
             if full {
                 register.rate = rate;
-                register.stage = stage;
+                state.stages[i] = stage;
             }
-            least = Some(least.map_or(rate, |l: BitRate| l.min(rate)));
+            least = least.min(rate);
         }
-        state.seen = seen;
-        state.hops = registers;
-        least
+        news.then_some(least)
     }
 }
 
@@ -224,12 +248,12 @@ impl CongestionControl for Hpcc {
         let c = &self.config;
         let config = ConfigHash::new()
             .with(c.target.to_bits())
-            .with(c.max_stage as u64)
+            .with(u64::from(c.max_stage))
             .with(c.additive.0)
             .with(c.min_rate.0)
-            .with(c.fast_react as u64)
-            .with(c.multi_rate as u64)
-            .with(c.sample_feedback as u64)
+            .with(u64::from(c.fast_react))
+            .with(u64::from(c.multi_rate))
+            .with(u64::from(c.sample_feedback))
             .with(c.time_modulus.0)
             .with(c.byte_modulus)
             .with(c.rate_quantum);
@@ -241,46 +265,47 @@ impl CongestionControl for Hpcc {
     }
 
     fn start(&self, flow: &FlowFacts, _now: SimTime) -> (HpccState, SendControl) {
-        let register = Register { rate: flow.line_rate, utilisation: 1.0, stage: 0 };
+        let register = Register { rate: flow.line_rate, utilisation: 1.0 };
         let state = HpccState {
             line: flow.line_rate,
-            base_rtt: flow.base_rtt,
-            bdp: flow.bdp,
-            flow: register,
-            hops: [register; MAX_INT_HOPS],
+            base_rtt: flow.base_rtt.max(Span(1)),
+            bdp: flow.bdp.max(1),
+            registers: [register; MAX_INT_HOPS],
             ..HpccState::zeroed()
         };
         (state, self.config.window.control(flow.bdp, flow.line_rate, flow.line_rate))
     }
 
+    /// ns-3 `HandleAckHp`, `FastReactHp` and `UpdateRateHp`.
     fn on_ack(&self, state: &mut HpccState, ack: &Ack<'_>, out: &mut CcaOut) {
         let full = ack.acked > state.last_update;
-        state.last_acked = ack.acked;
+        state.last_acked = state.last_acked.max(ack.acked);
         if !full && !self.config.fast_react {
             return;
         }
-        if ack.hop_count > MAX_INT_HOPS {
-            return;
-        }
+        // A path longer than the header says nothing of use.
+        let hops = if ack.hop_count > MAX_INT_HOPS { &[] } else { ack.hops };
         if state.last_update == 0 {
             // The first round trip only records.
             state.last_update = ack.snd_nxt;
-            for (hop, seen) in ack.hops.iter().zip(&mut state.seen) {
-                *seen = Seen { at: hop.at, tx_bytes: hop.tx_bytes, queue: hop.queue };
+            state.known = hops.len() as u32;
+            for (hop, seen) in hops.iter().zip(&mut state.seen) {
+                *seen = Seen::of(hop);
             }
             return;
         }
         let rate = if self.config.multi_rate {
-            self.multi_rate(state, ack.hops, full)
+            self.multi_rate(state, hops, full)
         } else {
-            self.single_rate(state, ack.hops, full)
+            self.single_rate(state, hops, full)
         };
-        if full {
-            state.last_update = state.last_update.max(ack.snd_nxt);
-        }
         if let Some(rate) = rate {
+            // ns-3 `ChangeRate`, on fast reactions too.
             out.control = self.config.window.control(state.bdp, rate, state.line);
             out.repace = true;
+        }
+        if full {
+            state.last_update = state.last_update.max(ack.snd_nxt);
         }
     }
 
@@ -291,24 +316,33 @@ impl CongestionControl for Hpcc {
 
     fn rebase(&self, state: &mut HpccState, by: Span) {
         let modulus = self.config.time_modulus.0;
-        for seen in &mut state.seen {
-            let at = seen.at.0.wrapping_add(by.0);
-            seen.at = SimTime(if modulus == 0 { at } else { at % modulus });
+        for seen in &mut state.seen[..state.known as usize] {
+            seen.at.0 = match modulus {
+                0 => seen.at.0.wrapping_add(by.0),
+                modulus => (seen.at.0 % modulus + by.0 % modulus) % modulus,
+            };
         }
     }
 
+    /// Leaves out the ports' byte counters: what they are relative to, only the ports know. The caller MUST compare
+    /// how far the ports are ahead of the records.
     fn fingerprint(&self, state: &HpccState, now: SimTime) -> Option<u64> {
+        let modulus = self.config.time_modulus.0;
+        let now = SimTime(if modulus == 0 { now.0 } else { now.0 % modulus });
         let mut hash = ConfigHash::new()
             .with(state.line.0)
             .with(state.base_rtt.0)
             .with(state.bdp)
-            .with((state.last_update == 0) as u64)
-            .with(state.last_update.wrapping_sub(state.last_acked));
-        for register in core::iter::once(&state.flow).chain(&state.hops) {
-            hash = hash.with(register.rate.0).with(register.utilisation.to_bits()).with(register.stage);
+            .with(u64::from(state.last_update == 0))
+            .with(state.last_update.wrapping_sub(state.last_acked))
+            .with(u64::from(state.known));
+        for (register, stage) in state.registers.iter().zip(state.stages) {
+            // All stages from the last on are alike.
+            let stage = u64::from(stage.min(self.config.max_stage));
+            hash = hash.with(register.rate.0).with(register.utilisation.to_bits()).with(stage);
         }
-        for seen in &state.seen {
-            hash = hash.with(now.0.wrapping_sub(seen.at.0)).with(seen.tx_bytes).with(seen.queue);
+        for seen in &state.seen[..state.known as usize] {
+            hash = hash.with(self.time_since(now, seen.at).0).with(seen.queue);
         }
         Some(hash.finish())
     }
@@ -317,6 +351,9 @@ impl CongestionControl for Hpcc {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::telemetry::{Ns3Telemetry, TIME_MODULUS_NS};
+    use wormhole_kernel::cca::Telemetry as _;
+    use wormhole_kernel::ids::PortId;
 
     const FLOW: FlowFacts =
         FlowFacts { line_rate: BitRate::from_gbps(100), base_rtt: Span::from_ns(4_160), bdp: 52_000, mtu: 1_000 };
@@ -344,7 +381,7 @@ mod tests {
     fn a_half_used_link_doubles_the_rate_after_max_stage() {
         let model = Hpcc::new(HpccConfig { target: 1.0, additive: BitRate(0), ..HpccConfig::default() });
         let (mut state, control) = model.start(&FLOW, SimTime::ZERO);
-        state.flow.rate = BitRate::from_gbps(30);
+        state.registers[0].rate = BitRate::from_gbps(30);
         let mut out = CcaOut::new(control);
         model.on_ack(&mut state, &ack(1_000, 50_000, &[hop(0, 0, 0)]), &mut out);
         model.on_ack(&mut state, &ack(51_000, 100_000, &[hop(8_000, 50_000, 0)]), &mut out);
@@ -374,5 +411,99 @@ mod tests {
         let busy = [hop(16_000, 100_000, 0), hop(16_000, 200_000, 52_000)];
         model.on_ack(&mut state, &ack(101_000, 150_000, &busy), &mut out);
         assert_eq!(out.control.rate, BitRate::from_gbps(50));
+    }
+
+    /// The first ACKs of two flows that start together over one port: telemetry and rates as logged by ns-3
+    /// (reference run a1_dumbbell_sim_hpcc). Frame k leaves the switch 87 ns after frame k - 1, and leaves
+    /// 1,090 more bytes behind: two frames come in for every one that goes.
+    #[test]
+    fn rates_equal_the_ack_log_of_ns3() {
+        let header = Ns3Telemetry { multiplier: 4 };
+        let config = HpccConfig {
+            time_modulus: Span::from_ns(TIME_MODULUS_NS),
+            byte_modulus: header.byte_modulus(),
+            ..HpccConfig::default()
+        };
+        let model = Hpcc::new(config);
+        let (start, control) = model.start(&FLOW, SimTime::ZERO);
+        let mut flows = [(start, control); 2];
+        let logged = [100_000_000_000, 100_000_000_000, 95282587280, 95135379919, 95260271567, 95045870076];
+        for (k, rate) in logged.into_iter().enumerate() {
+            let (left, frames) = (2_000_000_000 + 1_087 + 87 * k as u64, k as u64);
+            let queue = if k == 0 { 0 } else { 1_090 * (frames + 1) };
+            let hop = header.record(hop(left, 1_090 * frames, queue), PortId(0));
+            let (state, control) = &mut flows[k % 2];
+            let mut out = CcaOut::new(*control);
+            let snd_nxt = 49_000 + 1_000 * (frames / 2);
+            model.on_ack(state, &ack(1_000 * (frames / 2 + 1), snd_nxt, &[hop]), &mut out);
+            assert_eq!((out.control.rate.0, out.repace), (rate, k > 1));
+            assert_eq!(out.control.window, 52_000 * rate / 100_000_000_000);
+            *control = out.control;
+        }
+    }
+
+    #[test]
+    fn paths_longer_than_the_header_are_passed_over() {
+        let model = Hpcc::new(HpccConfig::default());
+        let (mut state, control) = model.start(&FLOW, SimTime::ZERO);
+        let mut out = CcaOut::new(control);
+        model.on_ack(&mut state, &ack(1_000, 50_000, &[hop(0, 0, 0)]), &mut out);
+        let hops = [hop(8_000, 100_000, 90_000); MAX_INT_HOPS];
+        model.on_ack(&mut state, &Ack { hop_count: 6, ..ack(51_000, 100_000, &hops) }, &mut out);
+        assert_eq!((out.control.rate, out.repace), (FLOW.line_rate, false));
+    }
+
+    #[test]
+    fn estimates_stay_finite_and_positive() {
+        for (multi_rate, rate_quantum) in [(false, 0), (true, 0), (false, 1_000_000), (true, 1_000_000)] {
+            let model = Hpcc::new(HpccConfig { multi_rate, rate_quantum, ..HpccConfig::default() });
+            let (mut state, control) = model.start(&FLOW, SimTime::ZERO);
+            let mut out = CcaOut::new(control);
+            // No time, no bytes, an age, a counter that runs backwards.
+            let records =
+                [(0, 0, 0), (0, 500, 10), (9_000, 500, 0), (1 << 40, 500, 9), (1 << 41, 501, 0), (1 << 42, 0, 1)];
+            for (i, (ns, bytes, queue)) in records.into_iter().enumerate() {
+                let acked = 100_000 * (i as u64 + 1);
+                model.on_ack(&mut state, &ack(acked, acked + 50_000, &[hop(ns, bytes, queue)]), &mut out);
+                let utilisation = state.registers[0].utilisation;
+                assert!(utilisation.is_finite() && utilisation > 0.0, "{utilisation} after record {i}");
+                assert!(out.control.rate >= model.config.min_rate && out.control.rate <= FLOW.line_rate);
+            }
+        }
+    }
+
+    #[test]
+    fn sample_feedback_reacts_fast_to_queues_only() {
+        let config = HpccConfig { sample_feedback: true, ..HpccConfig::default() };
+        let model = Hpcc::new(config);
+        let (mut state, control) = model.start(&FLOW, SimTime::ZERO);
+        let mut out = CcaOut::new(control);
+        model.on_ack(&mut state, &ack(1_000, 50_000, &[hop(0, 0, 0)]), &mut out);
+        model.on_ack(&mut state, &ack(2_000, 51_000, &[hop(87, 1_090, 0)]), &mut out);
+        assert!(!out.repace && state.seen[0].tx_bytes == 0, "no queue: neither reaction nor record");
+        model.on_ack(&mut state, &ack(3_000, 52_000, &[hop(174, 2_180, 1)]), &mut out);
+        assert!(out.repace && state.seen[0].tx_bytes == 2_180);
+    }
+
+    #[test]
+    fn rate_registers_of_hardware_are_coarse() {
+        let config = HpccConfig { rate_quantum: 1_000_000_000, additive: BitRate(0), ..HpccConfig::default() };
+        let model = Hpcc::new(config);
+        let (mut state, control) = model.start(&FLOW, SimTime::ZERO);
+        let mut out = CcaOut::new(control);
+        model.on_ack(&mut state, &ack(1_000, 50_000, &[hop(0, 0, 0)]), &mut out);
+        model.on_ack(&mut state, &ack(51_000, 100_000, &[hop(8_000, 100_000, 52_000)]), &mut out);
+        // U is 1: the rate is 95 Gb/s, or rounded down from just below that.
+        assert_eq!((state.registers[0].utilisation, out.control.rate.0 % 1_000_000_000), (1.0, 0));
+        model.on_ack(&mut state, &ack(101_000, 150_000, &[hop(16_000, 199_999, 0)]), &mut out);
+        assert_eq!(state.registers[0].utilisation, 65_535.0 / 65_536.0);
+    }
+
+    #[test]
+    fn only_the_path_taken_counts_in_fingerprints() {
+        let model = Hpcc::new(HpccConfig::default());
+        let late = SimTime(7_000_000);
+        let (early, _) = model.start(&FLOW, SimTime::ZERO);
+        assert_eq!(model.fingerprint(&early, SimTime::ZERO), model.fingerprint(&early, late));
     }
 }

@@ -1,8 +1,9 @@
 //! Swift (Kumar et al., SIGCOMM 2020): a window driven by delay against a target.
 //!
 //! The target is the empty round trip plus a margin, raised for small windows (flow scaling, section 3.5); the round
-//! trip of the empty path already holds the hops (topology scaling). Below one packet the window becomes a pacing
-//! rate. Left out: the split into fabric and endpoint windows (hosts take no time here) and retransmission by SACK.
+//! trip of the empty path stands for the hop count of topology scaling. Below one packet the window becomes a pacing
+//! rate. Left out: the endpoint window (hosts take no time here), fast recovery (losses show as time-outs only), and
+//! the fall to the least window after several time-outs in a row. Flows begin with a full pipe.
 
 use super::nanoseconds;
 use bytemuck::{Pod, Zeroable};
@@ -12,25 +13,27 @@ use wormhole_kernel::units::{BitRate, PS_PER_S, SimTime, Span};
 
 /// Bytes of the time stamp.
 const HEADER_BYTES: u32 = 8;
+/// A cut so long ago never holds back the next one.
+const LONG_AGO: Span = Span(PS_PER_S);
 
 /// Parameters of [`Swift`].
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct SwiftConfig {
     /// Queueing delay aimed at, beyond the empty round trip.
     pub margin: Span,
-    /// Packets added per round trip, ai.
+    /// Packets added per round trip, ai. At least 0.
     pub additive: f64,
-    /// Strength of decreases, beta.
+    /// Strength of decreases, beta, a share of 1.
     pub beta: f64,
-    /// Largest share a decrease takes, max_mdf.
+    /// Largest share of the window a decrease takes, max_mdf; below 1.
     pub max_decrease: f64,
     /// Range of the flow-scaling term, fs_range.
     pub scaling_range: Span,
     /// Window (packets) from which flow scaling adds nothing, fs_max_cwnd.
     pub scaling_max: f64,
-    /// Window (packets) below which it adds all of its range, fs_min_cwnd.
+    /// Window (packets) below which it adds all of its range, fs_min_cwnd. Above 0, below `scaling_max`.
     pub scaling_min: f64,
-    /// Least window, packets.
+    /// Least window, packets. Above 0, at most 1.
     pub min_window: f64,
 }
 
@@ -50,10 +53,18 @@ impl Default for SwiftConfig {
     }
 }
 
+fn inverse_root(window: f64) -> f64 {
+    1.0 / libm::sqrt(window)
+}
+
 /// See the module.
 #[derive(Clone, Copy, Debug)]
 pub struct Swift {
     config: SwiftConfig,
+    /// alpha of flow scaling, nanoseconds.
+    slope: f64,
+    /// 1 / sqrt(fs_max_cwnd).
+    offset: f64,
 }
 
 /// A flow's state.
@@ -67,7 +78,9 @@ pub struct SwiftState {
     mtu: u64,
     /// Congestion window, packets.
     window: f64,
-    /// When the window was last cut.
+    /// The newest round-trip time.
+    rtt: Span,
+    /// When the window was last cut, if it was.
     last_cut: SimTime,
     cut_before: u64,
     last_acked: u64,
@@ -76,22 +89,24 @@ pub struct SwiftState {
 impl Swift {
     /// With these parameters.
     pub fn new(config: SwiftConfig) -> Swift {
-        Swift { config }
+        // Section 3.5: alpha = fs_range / (1 / sqrt(fs_min_cwnd) - 1 / sqrt(fs_max_cwnd)).
+        let offset = inverse_root(config.scaling_max);
+        let slope = nanoseconds(config.scaling_range) / (inverse_root(config.scaling_min) - offset);
+        Swift { config, slope, offset }
     }
 
-    /// Target delay in nanoseconds (section 3.5: base + min(range, max(0, alpha / sqrt(cwnd) + beta))).
+    /// Target delay in nanoseconds (section 3.5: base + max(0, min(alpha / sqrt(cwnd) + beta, fs_range)), where beta is
+    /// -alpha / sqrt(fs_max_cwnd)).
     fn target(&self, state: &SwiftState) -> f64 {
-        let c = &self.config;
-        let inverse_root = |window: f64| 1.0 / libm::sqrt(window);
-        let range = nanoseconds(c.scaling_range);
-        let slope = range / (inverse_root(c.scaling_min) - inverse_root(c.scaling_max));
-        let scaling = slope * (inverse_root(state.window) - inverse_root(c.scaling_max));
-        let scaling = if scaling < 0.0 { 0.0 } else { scaling };
-        nanoseconds(state.base_rtt + c.margin) + if scaling > range { range } else { scaling }
+        let range = nanoseconds(self.config.scaling_range);
+        let scaling = self.slope * (inverse_root(state.window) - self.offset);
+        let scaling = if scaling > 0.0 { scaling } else { 0.0 };
+        nanoseconds(state.base_rtt + self.config.margin) + if scaling > range { range } else { scaling }
     }
 
-    fn may_cut(state: &SwiftState, now: SimTime, rtt: Span) -> bool {
-        state.cut_before == 0 || now.since(state.last_cut) >= rtt
+    /// Algorithm 1, can_decrease: at most once a round trip.
+    fn may_cut(state: &SwiftState, now: SimTime) -> bool {
+        state.cut_before == 0 || now.since(state.last_cut) >= state.rtt.min(LONG_AGO)
     }
 
     fn cut(&self, state: &mut SwiftState, now: SimTime, factor: f64) {
@@ -100,17 +115,23 @@ impl Swift {
         state.cut_before = 1;
     }
 
+    /// Algorithm 1, the end: bounds of the window, and pacing below one packet.
     fn control(&self, state: &mut SwiftState) -> SendControl {
-        let c = &self.config;
-        state.window = state.window.clamp(c.min_window, state.max_window);
-        let window = if state.window < 1.0 { state.mtu } else { (state.window * state.mtu as f64) as u64 };
+        let least = self.config.min_window;
+        if state.window > state.max_window {
+            state.window = state.max_window;
+        }
+        if state.window < least {
+            state.window = least;
+        }
         if state.window >= 1.0 {
+            let window = (state.window * state.mtu as f64) as u64;
             return SendControl { window: window.max(1), rate: state.line };
         }
-        // Section 3.4: less than a packet a round trip is paced.
+        // pacing_delay = rtt / cwnd: so many bits in a round trip.
         let bits = state.window * state.mtu as f64 * 8.0;
-        let rate = (bits * PS_PER_S as f64 / state.base_rtt.0.max(1) as f64) as u64;
-        SendControl { window, rate: BitRate(rate.clamp(1, state.line.0)) }
+        let rate = (bits * PS_PER_S as f64 / state.rtt.0 as f64) as u64;
+        SendControl { window: state.mtu, rate: BitRate(rate.min(state.line.0).max(1)) }
     }
 }
 
@@ -136,14 +157,16 @@ impl CongestionControl for Swift {
     }
 
     fn start(&self, flow: &FlowFacts, _now: SimTime) -> (SwiftState, SendControl) {
-        let pipe = flow.bdp as f64 / flow.mtu as f64;
+        let (mtu, base_rtt) = (flow.mtu.max(1), flow.base_rtt.max(Span(1)));
+        let pipe = flow.bdp as f64 / f64::from(mtu);
         let pipe = if pipe < 1.0 { 1.0 } else { pipe };
         let mut state = SwiftState {
             line: flow.line_rate,
-            base_rtt: flow.base_rtt,
+            base_rtt,
+            rtt: base_rtt,
             // The margin's queue fits on top of the pipe.
-            max_window: pipe * (1.0 + nanoseconds(self.config.margin) / nanoseconds(flow.base_rtt)) + 1.0,
-            mtu: flow.mtu as u64,
+            max_window: pipe * (1.0 + nanoseconds(self.config.margin) / nanoseconds(base_rtt)) + 1.0,
+            mtu: u64::from(mtu),
             window: pipe,
             ..SwiftState::zeroed()
         };
@@ -155,11 +178,13 @@ impl CongestionControl for Swift {
         let c = &self.config;
         let newly = ack.acked.saturating_sub(state.last_acked) as f64 / state.mtu as f64;
         state.last_acked = state.last_acked.max(ack.acked);
-        let (delay, target) = (nanoseconds(ack.rtt), self.target(state));
+        state.rtt = ack.rtt.max(Span(1));
+        let (delay, target) = (nanoseconds(state.rtt), self.target(state));
         if delay < target {
             // Algorithm 1: ai per round trip, however large the window.
             state.window += if state.window >= 1.0 { c.additive / state.window * newly } else { c.additive * newly };
-        } else if Swift::may_cut(state, ack.now, ack.rtt) {
+        } else if Swift::may_cut(state, ack.now) {
+            // cwnd * max(1 - beta * (delay - target) / delay, 1 - max_mdf).
             let factor = 1.0 - c.beta * (delay - target) / delay;
             let floor = 1.0 - c.max_decrease;
             self.cut(state, ack.now, if factor < floor { floor } else { factor });
@@ -171,7 +196,7 @@ impl CongestionControl for Swift {
 
     /// Algorithm 1: a time-out cuts by the largest share, at most once a round trip.
     fn on_timeout(&self, state: &mut SwiftState, now: SimTime, out: &mut CcaOut) {
-        if Swift::may_cut(state, now, state.base_rtt) {
+        if Swift::may_cut(state, now) {
             self.cut(state, now, 1.0 - self.config.max_decrease);
         }
         out.control = self.control(state);
@@ -182,14 +207,15 @@ impl CongestionControl for Swift {
     }
 
     fn fingerprint(&self, state: &SwiftState, now: SimTime) -> Option<u64> {
-        let since_cut = if state.cut_before != 0 { now.since(state.last_cut).0 } else { u64::MAX };
+        let since_cut = if state.cut_before != 0 { now.since(state.last_cut).min(LONG_AGO) } else { LONG_AGO };
         let hash = ConfigHash::new()
             .with(state.line.0)
             .with(state.base_rtt.0)
             .with(state.mtu)
             .with(state.max_window.to_bits())
             .with(state.window.to_bits())
-            .with(since_cut);
+            .with(state.rtt.0)
+            .with(since_cut.0);
         Some(hash.finish())
     }
 }
@@ -232,5 +258,31 @@ mod tests {
         model.on_timeout(&mut state, SimTime::ZERO, &mut out);
         // A quarter of a packet of 8,000 bits every 8 us.
         assert_eq!((out.control.window, out.control.rate), (1_000, BitRate(250_000_000)));
+    }
+
+    #[test]
+    fn delay_below_target_adds_a_packet_a_round_trip() {
+        let model = Swift::new(SwiftConfig { additive: 0.5, ..SwiftConfig::default() });
+        let (mut state, control) = model.start(&flow(), SimTime::ZERO);
+        let mut out = CcaOut::new(control);
+        state.window = 50.0;
+        model.on_ack(&mut state, &ack(10, 25_000, 10), &mut out);
+        assert_eq!(state.window, 50.0 + 0.5 / 50.0 * 25.0);
+        state.window = 0.5;
+        model.on_ack(&mut state, &ack(20, 26_000, 10), &mut out);
+        assert_eq!(state.window, 1.0, "below one packet: ai per packet");
+    }
+
+    #[test]
+    fn small_windows_have_longer_targets() {
+        let model = Swift::new(SwiftConfig::default());
+        let (mut state, _) = model.start(&flow(), SimTime::ZERO);
+        let mut target = |window| {
+            state.window = window;
+            model.target(&state)
+        };
+        assert_eq!([target(1_000.0), target(100.0)], [18_000.0, 18_000.0]);
+        assert_eq!([target(0.1), target(0.001)], [68_000.0, 68_000.0]);
+        assert!(target(1.0) > target(2.0) && target(2.0) > target(99.0));
     }
 }

@@ -172,7 +172,7 @@ impl CongestionControl for Timely {
             .with(state.line.0)
             .with(state.bdp)
             .with(state.rate.0)
-            .with((state.last_update == 0) as u64)
+            .with(u64::from(state.last_update == 0))
             .with(state.last_update.wrapping_sub(state.last_acked))
             .with(state.last_rtt.0)
             .with(state.difference.to_bits())

@@ -26,7 +26,7 @@ impl WindowRule {
             // floor(win * rate / max_rate), whole numbers: ns-3 `RdmaQueuePair::GetWin`.
             WindowRule::BdpAtRate => match bdp.checked_mul(rate.0) {
                 Some(product) => product / line.0,
-                None => (bdp as u128 * rate.0 as u128 / line.0 as u128) as u64,
+                None => (u128::from(bdp) * u128::from(rate.0) / u128::from(line.0)) as u64,
             },
         };
         SendControl { window: window.max(1), rate: BitRate(rate.0.max(1)) }

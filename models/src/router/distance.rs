@@ -53,7 +53,7 @@ impl Distances {
     }
 
     /// Hops from switch `node` to host `dst`.
-    fn to_host(&mut self, fabric: &Fabric<'_>, node: NodeId, dst: NodeId) -> u16 {
+    fn hops_to(&mut self, fabric: &Fabric<'_>, node: NodeId, dst: NodeId) -> u16 {
         let mut least = UNREACHED;
         for port in live_ports(fabric, dst) {
             let attached = fabric.neighbour(port);
@@ -78,7 +78,7 @@ impl Distances {
         for port in live_ports(fabric, node) {
             let neighbour = fabric.neighbour(port);
             if forwards(fabric, neighbour) {
-                let hops = self.to_host(fabric, neighbour, dst);
+                let hops = self.hops_to(fabric, neighbour, dst);
                 least = least.min(hops);
                 // Inside a server the NVSwitch is the way, whatever else is as near.
                 through_server |= hops == 1 && is_nvswitch(fabric, neighbour);
@@ -91,7 +91,7 @@ impl Distances {
             .filter(|&p| {
                 let neighbour = fabric.neighbour(p);
                 forwards(fabric, neighbour)
-                    && self.to_host(fabric, neighbour, dst) == least
+                    && self.hops_to(fabric, neighbour, dst) == least
                     && (!through_server || is_nvswitch(fabric, neighbour))
             })
             .collect();
