@@ -22,7 +22,10 @@ pub fn ideal_fct<M: Models, O: Observer>(kernel: &mut Kernel<'_, M, O>, flow: &F
     let (full, last) = (time(full), time(last));
     let delays: u64 = out.iter().chain(&back).map(|&p| kernel.fabric().port(p).delay.0).sum();
     let ack: u64 = back.iter().map(|&p| kernel.serialise(p, Transport::ack_bytes(header)).0).sum();
-    let waiting = |j: usize| full[..j].iter().sum::<u64>() + (packets - 1) * full[j] + last[j..].iter().sum::<u64>();
+    let waiting = |j: usize| {
+        let others = (packets - 1).saturating_mul(full[j]);
+        others.saturating_add(full[..j].iter().chain(&last[j..]).sum())
+    };
     let data = if packets == 1 { last.iter().sum() } else { (0..full.len()).map(waiting).max().unwrap_or(0) };
-    Ok(Span(data + delays + ack))
+    Ok(Span(data) + Span(delays) + Span(ack))
 }

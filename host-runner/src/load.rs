@@ -3,7 +3,7 @@
 use crate::input::config::{self, Config};
 use crate::input::diagnostics::Diagnostics;
 use crate::input::topology::Topology;
-use crate::input::{flows, link_events};
+use crate::input::{counted, decode, flows, link_events};
 use crate::scenario::{Options, Scenario};
 use std::path::{Path, PathBuf};
 
@@ -48,14 +48,14 @@ pub fn load_files(files: &Files, options: &Options) -> Loaded {
     let mut unreadable = Diagnostics::default();
     let mut read = |path: &Path| {
         let name = path.display().to_string();
-        std::fs::read_to_string(path).map_or_else(
+        std::fs::read(path).map_or_else(
             |error| {
                 let mut found = Diagnostics::of(name.clone());
                 found.error(0, "", format!("cannot be read: {error}"));
                 unreadable.extend(found);
                 None
             },
-            |text| Some((name.clone(), text)),
+            |bytes| Some((name.clone(), decode(bytes))),
         )
     };
     let topology = read(&files.topology);
@@ -105,8 +105,9 @@ pub fn load_texts(texts: &Texts<'_>, options: &Options) -> Loaded {
         events = link_events::parse(text, &topology.links, &mut found);
         all.extend(found);
     }
-    let description = format!("{}, {} flows", topology.describe(), rows.len());
-    let usable = !all.has_errors();
+    let description = format!("{}, {}", topology.describe(), counted(rows.len(), "flow"));
+    // Of a faulty configuration more would be said that is not so.
+    let usable = !all.has_errors() && !config_found.has_errors();
     let scenario = usable.then(|| Scenario::new(topology, &rows, &config, events, options, &mut config_found));
     all.extend(config_found);
     let scenario = scenario.filter(|_| !all.has_errors());

@@ -194,7 +194,7 @@ fn configured_link_down(config: &Config, links: &[LinkSpec], found: &mut Diagnos
 
 fn buffer_bytes(config: &Config, found: &mut Diagnostics) -> u32 {
     let mebibytes = config.buffer_size.unwrap_or(32);
-    u32::try_from(mebibytes << 20).unwrap_or_else(|_| {
+    mebibytes.checked_mul(1 << 20).and_then(|bytes| u32::try_from(bytes).ok()).unwrap_or_else(|| {
         found.error(0, "BUFFER_SIZE", format!("{mebibytes} MiB: a switch has less than 4096 MiB"));
         0
     })
@@ -357,7 +357,8 @@ fn flows(rows: &[FlowRow], config: &Config, profile: Profile, setup: &mut Ns3Set
 /// ns-3's "standalone" FCT (`third.cc`, `qp_finish`): the pair's round trip plus all bytes at the bottleneck's rate.
 fn ns3_ideal(row: &FlowRow, mtu: u32, profile: Profile, setup: &mut Ns3Setup) -> u64 {
     let Some(facts) = setup.pair(row.src.0, row.dst.0) else { return 0 };
-    let bytes = row.bytes + row.bytes.div_ceil(mtu as u64) * DATA_HEADER_BYTES as u64;
-    let bytes = if profile == Profile::Ns3 { bytes as u32 as u64 } else { bytes };
-    facts.rtt_ns + (bytes as u128 * 8_000_000_000 / facts.bandwidth as u128) as u64
+    let headers = row.bytes.div_ceil(mtu as u64) as u128 * DATA_HEADER_BYTES as u128;
+    let bytes = row.bytes as u128 + headers;
+    let bytes = if profile == Profile::Ns3 { bytes as u32 as u128 } else { bytes };
+    u64::try_from(facts.rtt_ns as u128 + bytes * 8_000_000_000 / facts.bandwidth as u128).unwrap_or(u64::MAX)
 }

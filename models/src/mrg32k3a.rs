@@ -90,7 +90,7 @@ impl Mrg32k3a {
         self.s1 = [self.s1[1], self.s1[2], p1];
         self.s2 = [self.s2[1], self.s2[2], p2];
         let difference = if p1 > p2 { p1 - p2 } else { p1 + M1 - p2 };
-        difference as f64 * 2.328_306_549_295_727_7e-10
+        difference as f64 * 2.328_306_549_295_728e-10
     }
 }
 

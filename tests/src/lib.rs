@@ -1,1 +1,236 @@
-//! Test support.
+//! Test support: the data under `tests/data`, runs of scenarios made from it, and an observer that keeps what the
+//! tests ask about.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use wormhole::load::{Files, Loaded, Texts, load_files, load_texts};
+use wormhole::scenario::{DEFAULT_MAX_PACKETS, Options, Profile, Routing, Scenario};
+use wormhole::simulate::{Ending, Outcome, PortReport, Refusal, simulate};
+use wormhole_kernel::packet::{Packet, PacketKind};
+use wormhole_kernel::{FlowEnd, NodeId, Observer, PortId, SimTime};
+
+/// Options of a run for which the user gives none: profile `ps`, `CC_MODE` as configured.
+pub const DEFAULTS: Options =
+    Options { profile: Profile::Ps, seed: 1, cca: None, routing: Routing::Ecmp, max_packets: DEFAULT_MAX_PACKETS };
+
+/// A path below `tests/data`.
+pub fn data(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("data").join(path)
+}
+
+/// The files of a case; the optional ones if they are there.
+pub fn case_files(case: &str) -> Files {
+    let folder = data("cases").join(case);
+    let optional = |name: &str| Some(folder.join(name)).filter(|path| path.is_file());
+    Files {
+        topology: folder.join("topology.txt"),
+        flows: folder.join("flow.txt"),
+        config: optional("config.txt"),
+        link_events: optional("events.txt"),
+    }
+}
+
+/// The text of a case's file.
+///
+/// # Panics
+/// If it cannot be read.
+pub fn case_text(case: &str, file: &str) -> String {
+    let path = data("cases").join(case).join(file);
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Reads a case from its files, with [`DEFAULTS`].
+pub fn load_case(case: &str) -> Loaded {
+    load_files(&case_files(case), &DEFAULTS)
+}
+
+/// Reads a case under a configuration the test has made. The case has no other optional files.
+pub fn load_configured(case: &str, config: &str) -> Loaded {
+    load_text(&case_text(case, "topology.txt"), &case_text(case, "flow.txt"), config)
+}
+
+/// Reads a scenario from a topology, flows and a configuration, with [`DEFAULTS`].
+pub fn load_text(topology: &str, flows: &str, config: &str) -> Loaded {
+    let texts = Texts {
+        topology: ("topology.txt", topology),
+        flows: ("flow.txt", flows),
+        config: Some(("config.txt", config)),
+        link_events: None,
+    };
+    load_texts(&texts, &DEFAULTS)
+}
+
+/// What was found, a line each, with file names cut to their last part.
+pub fn findings(loaded: &Loaded) -> Vec<String> {
+    let line = |text: String| text.rsplit_once('/').map_or(text.clone(), |(_, tail)| tail.to_owned());
+    loaded.found.all().iter().map(|d| line(d.to_string())).collect()
+}
+
+/// The scenario of a usable input.
+///
+/// # Panics
+/// With all findings, if the input is not usable.
+pub fn usable(loaded: Loaded) -> Scenario {
+    let found = findings(&loaded);
+    loaded.scenario.unwrap_or_else(|| panic!("not usable: {found:#?}"))
+}
+
+/// The scenario of an input in which there is nothing to find.
+///
+/// # Panics
+/// With all findings, if there are any.
+pub fn flawless(loaded: Loaded) -> Scenario {
+    let found = findings(&loaded);
+    assert!(found.is_empty(), "found: {found:#?}");
+    usable(loaded)
+}
+
+/// What one port has seen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PortLog {
+    /// Data frames that have arrived.
+    pub data_frames: u64,
+    /// Their payload bytes.
+    pub payload: u64,
+    /// Wire bytes of the last of them.
+    pub last_data_bytes: u32,
+    /// When the last of them had arrived.
+    pub last_data: SimTime,
+    /// When the last acknowledgement had arrived.
+    pub last_ack: SimTime,
+    /// When the port last began to send a frame.
+    pub last_transmit: SimTime,
+}
+
+/// A PAUSE or RESUME that has arrived.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PfcLog {
+    /// At which port.
+    pub port: PortId,
+    /// For which priority.
+    pub priority: u8,
+    /// Pause, or go on.
+    pub pause: bool,
+}
+
+/// Records a run: little per port, so that long runs fit.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Recorder {
+    ports: Vec<PortLog>,
+    /// PFC frames in order of arrival.
+    pub pfc: Vec<PfcLog>,
+}
+
+impl Recorder {
+    /// What a port has seen.
+    pub fn port(&self, port: PortId) -> PortLog {
+        self.ports.get(port.index()).copied().unwrap_or_default()
+    }
+
+    /// The log of a port; there are as many as the highest port number seen asks for.
+    fn log(&mut self, port: PortId) -> &mut PortLog {
+        if port.index() >= self.ports.len() {
+            self.ports.resize(port.index() + 1, PortLog::default());
+        }
+        &mut self.ports[port.index()]
+    }
+}
+
+impl Observer for Recorder {
+    fn transmit(&mut self, time: SimTime, port: PortId, _: &Packet) {
+        self.log(port).last_transmit = time;
+    }
+
+    fn receive(&mut self, time: SimTime, port: PortId, frame: &Packet) {
+        let log = self.log(port);
+        match frame.kind() {
+            PacketKind::Data => {
+                log.data_frames += 1;
+                log.payload += u64::from(frame.payload);
+                log.last_data_bytes = frame.bytes;
+                log.last_data = time;
+            }
+            PacketKind::Ack => log.last_ack = time,
+            _ => {}
+        }
+    }
+
+    fn pfc(&mut self, _: SimTime, port: PortId, priority: u8, pause: bool) {
+        self.pfc.push(PfcLog { port, priority, pause });
+    }
+}
+
+/// A run and what was recorded of it.
+pub struct Run {
+    /// What the runner says.
+    pub outcome: Outcome,
+    /// What the observer has seen.
+    pub log: Recorder,
+}
+
+/// Runs a scenario.
+///
+/// # Panics
+/// If the kernel refuses it.
+pub fn run(scenario: &Scenario) -> Run {
+    let mut log = Recorder::default();
+    let outcome = simulate(scenario, &mut log, &mut |_| {}).unwrap_or_else(|refused| panic!("refused: {refused:?}"));
+    Run { outcome, log }
+}
+
+/// What the kernel refuses of a scenario.
+///
+/// # Panics
+/// If it refuses nothing.
+pub fn refusals(scenario: &Scenario) -> Vec<Refusal> {
+    simulate(scenario, (), &mut |_| {}).err().expect("the kernel refuses nothing")
+}
+
+impl Run {
+    /// Ports of `from` whose links lead to `to`.
+    pub fn ports(&self, from: u32, to: u32) -> Vec<PortId> {
+        let leads = |r: &PortReport| (r.info.node, r.neighbour) == (NodeId(from), NodeId(to));
+        (0..).map(PortId).zip(&self.outcome.ports).filter(|(_, r)| leads(r)).map(|(port, _)| port).collect()
+    }
+
+    /// All ports of a node.
+    pub fn ports_of(&self, node: u32) -> Vec<PortId> {
+        let ports = (0..).map(PortId).zip(&self.outcome.ports);
+        ports.filter(|(_, r)| r.info.node == NodeId(node)).map(|(port, _)| port).collect()
+    }
+
+    /// What was seen at the only port of a host.
+    ///
+    /// # Panics
+    /// If it has more ports or none.
+    pub fn host(&self, node: u32) -> PortLog {
+        let ports = self.ports_of(node);
+        assert_eq!(ports.len(), 1, "ports of host {node}");
+        self.log.port(ports[0])
+    }
+
+    /// Bytes that a port has sent.
+    pub fn sent(&self, port: PortId) -> u64 {
+        self.outcome.ports[port.index()].stats.bytes
+    }
+
+    /// Asserts what holds of every good run: each flow finished once, with all its bytes, in no less than its ideal
+    /// time, and the runner says so.
+    ///
+    /// # Panics
+    /// If it does not hold.
+    pub fn assert_done(&self, scenario: &Scenario) {
+        assert_eq!(self.outcome.ending, Ending::Done);
+        assert_eq!(self.outcome.totals.flows_given_up, 0);
+        let mut bytes: Vec<Option<u64>> = vec![None; scenario.flows.len()];
+        for record in &self.outcome.flows {
+            let done = &record.completion;
+            assert_eq!(done.end(), FlowEnd::Done, "{done:?}");
+            assert!(done.fct >= record.ideal, "slowdown below 1: ideal {:?}, {done:?}", record.ideal);
+            let seen = bytes[done.token as usize].replace(done.bytes);
+            assert_eq!(seen, None, "flow {} finished twice", done.token);
+        }
+        let want: Vec<Option<u64>> = scenario.flows.iter().map(|flow| Some(flow.bytes)).collect();
+        assert_eq!(bytes, want, "payload bytes of each flow");
+    }
+}

@@ -2,6 +2,7 @@
 //! `src dst priority dst_port bytes start_seconds`.
 
 use super::diagnostics::Diagnostics;
+use super::rows::{Table, read_rows, warn_of_more_rows};
 use super::tokens::{Token, Tokens};
 use super::topology::Topology;
 use super::units;
@@ -21,7 +22,7 @@ pub struct FlowRow {
     pub dst: NodeId,
     /// Priority (802.1p class).
     pub priority: u8,
-    /// UDP source port: not in the file, counted per pair of hosts from 10000 in the file's order.
+    /// UDP source port: not in the file, counted per pair of hosts from 10000 in order of start.
     pub src_port: u16,
     /// UDP destination port.
     pub dst_port: u16,
@@ -36,42 +37,47 @@ pub struct FlowRow {
 /// Reads a flow list for a topology; what is wrong goes to `found`. Flows come back in order of start.
 pub fn parse(text: &str, topology: &Topology, found: &mut Diagnostics) -> Vec<FlowRow> {
     let mut tokens = Tokens::new(text);
-    let Some(first) = tokens.next() else {
+    let Some(header) = tokens.next() else {
         found.error(0, "", "the file is empty: it must begin with the number of flows");
         return Vec::new();
     };
-    let Some(declared) = first.number::<usize>("the number of flows", found) else { return Vec::new() };
-    // A count is only a claim: room is made as rows come.
-    let mut rows = Vec::new();
-    let mut next_port: HashMap<(NodeId, NodeId), u16> = HashMap::new();
-    for index in 0..declared {
-        let errors = found.all().len();
-        let Some(fields) = tokens.row::<6>("flow", found) else {
-            if found.all().len() == errors {
-                found.error(tokens.line(), "", format!("{declared} flows declared, {index} found"));
-            }
-            break;
-        };
-        if let Some(mut row) = flow(index, &fields, topology, found) {
-            let port = next_port.entry((row.src, row.dst)).or_insert(FIRST_SOURCE_PORT);
-            row.src_port = *port;
-            *port = port.wrapping_add(1);
-            rows.push(row);
+    let Some(declared) = header.number::<usize>("the number of flows", found) else { return Vec::new() };
+    let table = Table { noun: "flow", fields: "src dst priority dst_port bytes start", declared, header };
+    let mut latest = SimTime(0);
+    let mut unsorted = None;
+    let mut rows = read_rows(&table, &mut tokens, found, |number, row, found| {
+        let flow = flow(number, row, topology, found)?;
+        if flow.start < latest {
+            unsorted = unsorted.or(Some(row[5]));
         }
-    }
-    warn_of_more_rows(declared, &mut tokens, found);
-    if !rows.is_sorted_by_key(|r| r.start) {
-        found.warning(0, "", "flows are not in order of start; they are sorted");
+        latest = latest.max(flow.start);
+        Some(flow)
+    });
+    warn_of_more_rows(&table, tokens, found, looks_like_flow);
+    if let Some(first) = unsorted {
+        let message = "flows are not in order of start, this is the first that is not; they are sorted";
+        found.warning(first.line, first.text, message);
         rows.sort_by_key(|r| r.start);
     }
+    number_source_ports(&mut rows);
     rows
 }
 
-fn flow(index: usize, fields: &[Token<'_>; 6], topology: &Topology, found: &mut Diagnostics) -> Option<FlowRow> {
+/// Source ports are not in the file: ns-3 counts them for each pair of hosts as flows start.
+fn number_source_ports(rows: &mut [FlowRow]) {
+    let mut next_port: HashMap<(NodeId, NodeId), u16> = HashMap::new();
+    for row in rows {
+        let port = next_port.entry((row.src, row.dst)).or_insert(FIRST_SOURCE_PORT);
+        row.src_port = *port;
+        *port = port.wrapping_add(1);
+    }
+}
+
+fn flow(number: usize, fields: &[Token<'_>; 6], topology: &Topology, found: &mut Diagnostics) -> Option<FlowRow> {
     let [src, dst, priority, port, bytes, start] = fields;
-    let (a, b) = (host(index, src, topology, found), host(index, dst, topology, found));
+    let (a, b) = (host(number, src, topology, found), host(number, dst, topology, found));
     if a.is_some() && a == b {
-        found.error(dst.line, dst.text, format!("flow {}: source equals destination", index + 1));
+        found.error(dst.line, dst.text, format!("flow {number}: source equals destination"));
     }
     let class = priority.text.parse::<u8>().ok().filter(|p| *p < 8);
     if class.is_none() {
@@ -80,7 +86,7 @@ fn flow(index: usize, fields: &[Token<'_>; 6], topology: &Topology, found: &mut 
     let dst_port = port.number::<u16>("a destination port", found);
     let size = bytes.number::<u64>("bytes", found);
     if size == Some(0) {
-        found.error(bytes.line, bytes.text, format!("flow {} has no bytes", index + 1));
+        found.error(bytes.line, bytes.text, format!("flow {number} has no bytes"));
     }
     let exact = start.parse(units::time, found);
     let ns3 = start.text.parse::<f64>().ok().and_then(ns3_seconds);
@@ -99,27 +105,24 @@ fn flow(index: usize, fields: &[Token<'_>; 6], topology: &Topology, found: &mut 
     })
 }
 
-fn host(index: usize, token: &Token<'_>, topology: &Topology, found: &mut Diagnostics) -> Option<NodeId> {
+fn host(number: usize, token: &Token<'_>, topology: &Topology, found: &mut Diagnostics) -> Option<NodeId> {
     let id = token.text.parse::<u32>().ok();
     let message = match id.map(|id| topology.nodes.get(id as usize)) {
         Some(Some(NodeKind::Host)) => return id.map(NodeId),
-        Some(Some(_)) => format!("flow {}: this node is a switch", index + 1),
-        _ => format!("flow {}: no such node: nodes are 0 to {}", index + 1, topology.nodes.len().saturating_sub(1)),
+        Some(Some(_)) => format!("flow {number}: this node is a switch"),
+        _ => format!("flow {number}: no such node: nodes are 0 to {}", topology.nodes.len().saturating_sub(1)),
     };
     found.error(token.line, token.text, message);
     None
 }
 
-fn warn_of_more_rows(declared: usize, tokens: &mut Tokens<'_>, found: &mut Diagnostics) {
-    let fields = tokens.rest_of_line();
-    let Some(first) = fields.first() else { return };
-    if fields.len() == 6 && fields.iter().all(|t| t.text.parse::<f64>().is_ok()) {
-        found.warning(first.line, first.text, format!("more flows follow than the {declared} declared; not read"));
-    }
+fn looks_like_flow(line: &[Token<'_>]) -> bool {
+    line.len() == 6 && line[..5].iter().all(Token::is_digits) && units::time(line[5].text).is_ok()
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::mistreat;
     use super::*;
 
     fn parse_for_two_hosts(text: &str) -> (Vec<FlowRow>, Vec<String>) {
@@ -131,13 +134,17 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_sorted_and_ports_counted_in_file_order() {
-        let text = "3\n0 1 3 100 10000 0.002\n0 1 3 100 10000 0.001\n1 0 3 100 5368709120 2.0002";
-        let (rows, found) = parse_for_two_hosts(text);
-        assert_eq!(found, ["f: warning: flows are not in order of start; they are sorted"]);
-        assert_eq!(rows.iter().map(|r| r.src_port).collect::<Vec<_>>(), [10_001, 10_000, 10_000]);
-        assert_eq!((rows[2].bytes, rows[2].start), (5_368_709_120, SimTime(2_000_200_000_000)));
-        assert_eq!(rows[2].ns3_start, SimTime::from_ns(2_000_199_999));
+    fn an_unsorted_file_means_what_the_sorted_one_means() {
+        let lines = ["0 1 3 100 10000 0.001", "0 1 3 100 20000 0.002", "1 0 3 100 5368709120 2.0002"];
+        let (sorted, found) = parse_for_two_hosts(&format!("3\n{}", lines.join("\n")));
+        assert!(found.is_empty(), "{found:?}");
+        assert_eq!(sorted.iter().map(|r| r.src_port).collect::<Vec<_>>(), [10_000, 10_001, 10_000]);
+        assert_eq!((sorted[2].bytes, sorted[2].start), (5_368_709_120, SimTime(2_000_200_000_000)));
+        assert_eq!(sorted[2].ns3_start, SimTime::from_ns(2_000_199_999));
+        let (rows, found) = parse_for_two_hosts(&format!("3\n{}\n{}\n{}", lines[1], lines[0], lines[2]));
+        assert_eq!(rows, sorted);
+        let want = "flows are not in order of start, this is the first that is not; they are sorted";
+        assert_eq!(found, [format!("f:3: warning: {want} (found `0.001`)")]);
     }
 
     #[test]
@@ -152,17 +159,39 @@ mod tests {
             "f:4: error: flow 3 has no bytes (found `0`)",
             "f:5: error: a destination port must be a whole number (found `1e6`)",
             "f:5: error: bytes must be a whole number (found `-4`)",
-            "f:5: error: a time needs one of the units s, ms, us, ns, ps (found `never`)",
-            "f:5: error: 6 flows declared, 4 found",
+            "f:5: error: not a decimal number (found `never`)",
+            "f:1: error: 6 flows declared, 4 found (found `6`)",
         ];
         assert_eq!(found, want);
     }
 
     #[test]
+    fn a_bad_row_does_not_shift_the_next() {
+        let fields = "a flow has 6 fields (src dst priority dst_port bytes start), but this line has";
+        let (rows, found) = parse_for_two_hosts("3\n0 1 3 100 1000\n0 1 3 100 2000 0\n1 0 3 100 3000 0\n");
+        assert_eq!(rows.iter().map(|r| r.bytes).collect::<Vec<_>>(), [2_000, 3_000]);
+        assert_eq!(found, [format!("f:2: error: {fields} 5 (found `0`)")]);
+        let (rows, found) = parse_for_two_hosts("2\n0 1 3 100 1000 0 1\n0 1 3 100 2000 0\n");
+        assert_eq!(rows.iter().map(|r| r.bytes).collect::<Vec<_>>(), [1_000, 2_000]);
+        assert_eq!(found, [format!("f:2: error: {fields} 1 more (found `1`)")]);
+    }
+
+    #[test]
     fn counts_are_checked() {
+        let more = "1\n0 1 3 100 5 0\nold:\n0 1 3 100 5 0\n";
+        let want = "f:4: warning: 1 flow declared, but 1 more follows and is not read (found `0`)";
+        assert_eq!(parse_for_two_hosts(more).1, [want]);
         assert!(parse_for_two_hosts("").1[0].contains("empty"));
-        assert!(parse_for_two_hosts("1\n0 1 3 100 5 0\n0 1 3 100 5 0\n").1[0].contains("warning: more flows"));
         assert!(parse_for_two_hosts("18446744073709551615\n0 1 3 100 5 0").1[0].contains("1 found"));
         assert!(parse_for_two_hosts("1\n0 1 3 100 5 0 \nas discussed").1.is_empty());
+        assert!(parse_for_two_hosts("0\n").1.is_empty());
+    }
+
+    #[test]
+    fn no_text_is_too_broken() {
+        mistreat("3\n0 1 3 100 10000 0.002\r\n1 0 3 100 5368709120 1e-3\n0\t1 3 100 10000 0.0015\nnotes", |text| {
+            let (rows, _) = parse_for_two_hosts(text);
+            assert!(rows.is_sorted_by_key(|r| r.start));
+        });
     }
 }

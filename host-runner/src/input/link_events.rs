@@ -1,6 +1,7 @@
-//! Link changes: a row each, `time_us down|up a b`; `#` begins a comment line. The reference's `LINK_DOWN` is one.
+//! Link changes: a row each, `time_us down|up a b`; `#` begins a comment. The reference's `LINK_DOWN` is one.
 
 use super::diagnostics::Diagnostics;
+use super::tokens::Tokens;
 use super::units;
 use wormhole_kernel::{LinkId, LinkSpec, SimTime};
 
@@ -18,12 +19,12 @@ pub struct LinkEvent {
 /// Reads a list of link changes. Parallel links between two nodes change together.
 pub fn parse(text: &str, links: &[LinkSpec], found: &mut Diagnostics) -> Vec<LinkEvent> {
     let mut events = Vec::new();
-    for (index, line) in text.lines().enumerate() {
-        let fields: Vec<&str> = line.split_whitespace().collect();
-        if fields.is_empty() || fields[0].starts_with('#') {
-            continue;
+    let mut tokens = Tokens::new(text);
+    while let Some(line) = tokens.next_line() {
+        let fields: Vec<&str> = line.iter().map(|t| t.text).take_while(|text| !text.starts_with('#')).collect();
+        if !fields.is_empty() {
+            row(line[0].line, &fields, links, &mut events, found);
         }
-        row(index + 1, &fields, links, &mut events, found);
     }
     events.sort_by_key(|e| e.at);
     events
@@ -60,6 +61,7 @@ pub fn links_between(a: Option<u32>, b: Option<u32>, links: &[LinkSpec]) -> Vec<
 
 #[cfg(test)]
 mod tests {
+    use super::super::mistreat;
     use super::*;
     use wormhole_kernel::{BitRate, NodeId, Span};
 
@@ -68,11 +70,20 @@ mod tests {
         let link = |a, b| LinkSpec { a: NodeId(a), b: NodeId(b), rate: BitRate(1), delay: Span(0), loss: 0 };
         let links = [link(0, 1), link(1, 2), link(2, 1)];
         let mut found = Diagnostics::of("e");
-        let events = parse("# time_us down a b\n500.5 up 0 1\n\n 20 down 2 1\n", &links, &mut found);
+        let events = parse("# time_us down a b\n500.5 up 0 1 # again\n\n 20 down 2 1\n", &links, &mut found);
         let want = [(20_000_000, 1, false), (20_000_000, 2, false), (500_500_000, 0, true)];
         assert_eq!(events.iter().map(|e| (e.at.0, e.link.0, e.up)).collect::<Vec<_>>(), want);
         assert!(found.all().is_empty());
         parse("5 down 0\nx sideways 0 2\n", &links, &mut found);
         assert_eq!(found.all().len(), 4, "{:?}", found.all());
+        let mut found = Diagnostics::of("e");
+        parse("\n\n5 down 0 1 2\n-1 down 0 1\n", &links, &mut found);
+        let lines: Vec<String> = found.all().iter().map(|d| d.to_string()).collect();
+        let want =
+            ["e:3: error: a row is `time_us down|up a b` (found `5`)", "e:4: error: must not be negative (found `-1`)"];
+        assert_eq!(lines, want);
+        mistreat("# t\n500.5 down 0 1 # note\n", |text| {
+            parse(text, &links, &mut Diagnostics::of("e"));
+        });
     }
 }

@@ -1,60 +1,78 @@
-//! Whitespace-separated tokens with their lines.
+//! Tokens between white space, each with its line.
 
 use super::diagnostics::Diagnostics;
 
-/// A token and the line it stands on, from 1.
-#[derive(Clone, Copy, Debug)]
+/// A run of characters without white space, and the line it stands on, from 1.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Token<'t> {
     pub(super) text: &'t str,
     pub(super) line: usize,
 }
 
-/// The tokens of a text in order. Line ends do not matter to the formats; they are kept for messages.
+/// The tokens of a text from some point on. Cheap to clone, to look ahead.
+#[derive(Clone)]
 pub(super) struct Tokens<'t> {
-    lines: std::iter::Enumerate<std::str::Lines<'t>>,
-    rest: std::str::SplitWhitespace<'t>,
+    rest: &'t str,
     line: usize,
 }
 
 impl<'t> Tokens<'t> {
+    /// All tokens of a text. A byte order mark is no part of the first.
     pub(super) fn new(text: &'t str) -> Tokens<'t> {
-        Tokens { lines: text.lines().enumerate(), rest: "".split_whitespace(), line: 0 }
+        Tokens { rest: text.strip_prefix('\u{feff}').unwrap_or(text), line: 1 }
     }
 
-    /// The line of the last token taken.
-    pub(super) fn line(&self) -> usize {
-        self.line
+    /// Bytes from here to the end.
+    pub(super) fn bytes_left(&self) -> usize {
+        self.rest.len()
     }
 
-    /// Passes over what is left of `line`, if that is still the present one.
+    /// The next token, without going on.
+    pub(super) fn peek(&self) -> Option<Token<'t>> {
+        self.clone().next()
+    }
+
+    /// The next token, if it is on a line.
+    pub(super) fn next_on(&mut self, line: usize) -> Option<Token<'t>> {
+        self.peek().filter(|t| t.line == line)?;
+        self.next()
+    }
+
+    /// The tokens from here on that are on a line, without going on.
+    pub(super) fn ahead_on(&self, line: usize) -> impl Iterator<Item = Token<'t>> + use<'t> {
+        self.clone().take_while(move |t| t.line == line)
+    }
+
+    /// Goes on to the first token after a line.
     pub(super) fn skip_line(&mut self, line: usize) {
-        if self.line == line {
-            self.rest = "".split_whitespace();
-        }
+        while self.next_on(line).is_some() {}
     }
 
-    /// All tokens left on the present line, or on the next that has any.
-    pub(super) fn rest_of_line(&mut self) -> Vec<Token<'t>> {
-        let Some(first) = self.next() else { return Vec::new() };
-        let line = first.line;
-        let others: Vec<Token<'t>> = self.rest.by_ref().map(|text| Token { text, line }).collect();
-        std::iter::once(first).chain(others).collect()
+    /// The tokens of the next line that has any, or the rest of them if some were taken.
+    pub(super) fn next_line(&mut self) -> Option<Vec<Token<'t>>> {
+        let first = self.next()?;
+        let mut line = vec![first];
+        line.extend(std::iter::from_fn(|| self.next_on(first.line)));
+        Some(line)
     }
 
-    /// The next `N` tokens; `None` at the end, with an error if some but not all are there.
-    pub(super) fn row<const N: usize>(&mut self, what: &str, found: &mut Diagnostics) -> Option<[Token<'t>; N]> {
+    /// The next `N` tokens; goes to the end and returns `None` if there are fewer.
+    pub(super) fn next_row<const N: usize>(&mut self) -> Option<[Token<'t>; N]> {
         let mut row = [Token { text: "", line: 0 }; N];
-        for (got, place) in row.iter_mut().enumerate() {
-            match self.next() {
-                Some(token) => *place = token,
-                None if got == 0 => return None,
-                None => {
-                    found.error(self.line, "", format!("the file ends inside a {what}: {got} of {N} fields"));
-                    return None;
-                }
-            }
+        for token in &mut row {
+            *token = self.next()?;
         }
         Some(row)
+    }
+
+    fn skip_space(&mut self) {
+        let bytes = self.rest.as_bytes();
+        let end = bytes.iter().position(|&b| !is_space(b)).unwrap_or(bytes.len());
+        for (at, &byte) in bytes[..end].iter().enumerate() {
+            // CR LF is one line end; CR alone is one, too.
+            self.line += usize::from(byte == b'\n' || byte == b'\r' && bytes.get(at + 1) != Some(&b'\n'));
+        }
+        self.rest = &self.rest[end..];
     }
 }
 
@@ -62,29 +80,64 @@ impl<'t> Iterator for Tokens<'t> {
     type Item = Token<'t>;
 
     fn next(&mut self) -> Option<Token<'t>> {
-        loop {
-            if let Some(text) = self.rest.next() {
-                return Some(Token { text, line: self.line });
-            }
-            let (index, line) = self.lines.next()?;
-            self.line = index + 1;
-            self.rest = line.split_whitespace();
-        }
+        self.skip_space();
+        // White space is ASCII: the text is cut between characters.
+        let end = self.rest.bytes().position(is_space).unwrap_or(self.rest.len());
+        let (text, rest) = self.rest.split_at(end);
+        self.rest = rest;
+        (!text.is_empty()).then_some(Token { text, line: self.line })
     }
 }
 
+/// White space of C, which is what ns-3 reads by.
+fn is_space(byte: u8) -> bool {
+    byte == b' ' || (b'\t'..=b'\r').contains(&byte)
+}
+
 impl Token<'_> {
+    /// Whether it has digits only.
+    pub(super) fn is_digits(&self) -> bool {
+        self.text.bytes().all(|b| b.is_ascii_digit())
+    }
+
     /// The token as a number, or an error that says what was expected.
     pub(super) fn number<T: std::str::FromStr>(&self, what: &str, found: &mut Diagnostics) -> Option<T> {
-        let number = self.text.parse().ok();
-        if number.is_none() {
-            found.error(self.line, self.text, format!("{what} must be a whole number"));
-        }
-        number
+        self.parse(|text| text.parse().map_err(|_| format!("{what} must be a whole number")), found)
     }
 
     /// The token as read by `parse`, or an error with its message.
     pub(super) fn parse<T>(&self, parse: impl Fn(&str) -> Result<T, String>, found: &mut Diagnostics) -> Option<T> {
         parse(self.text).map_err(|message| found.error(self.line, self.text, message)).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(text: &str) -> Vec<(&str, usize)> {
+        Tokens::new(text).map(|t| (t.text, t.line)).collect()
+    }
+
+    #[test]
+    fn lines_end_in_any_way() {
+        assert_eq!(seen("a b\n\nc"), [("a", 1), ("b", 1), ("c", 3)]);
+        assert_eq!(seen("a\r\n\r\nc\r\n"), [("a", 1), ("c", 3)]);
+        assert_eq!(seen("a\r\rc"), [("a", 1), ("c", 3)]);
+        assert_eq!(seen("\u{feff}a\tb\x0b\x0cé\u{fffd} "), [("a", 1), ("b", 1), ("é\u{fffd}", 1)]);
+        assert_eq!(seen(" \n "), []);
+    }
+
+    #[test]
+    fn lines_and_rows_of_tokens() {
+        let mut tokens = Tokens::new("a b c\nd e\nf g");
+        assert_eq!(tokens.next_row::<2>().unwrap().map(|t| t.text), ["a", "b"]);
+        assert_eq!(tokens.ahead_on(1).count(), 1);
+        assert_eq!(tokens.next_line().unwrap().len(), 1);
+        assert_eq!(tokens.next_on(3), None);
+        tokens.skip_line(2);
+        assert_eq!(tokens.peek().unwrap().text, "f");
+        assert!(tokens.next_row::<3>().is_none());
+        assert!(tokens.next_line().is_none());
     }
 }

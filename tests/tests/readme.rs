@@ -1,0 +1,252 @@
+//! README.md tells the truth: its commands run, its example compiles and gives what it says, its links lead somewhere.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+const README: &str = include_str!("../../README.md");
+
+/// A fenced block, and the last line of text before it.
+struct Block<'t> {
+    language: &'t str,
+    before: &'t str,
+    lines: Vec<&'t str>,
+}
+
+fn blocks(text: &str) -> Vec<Block<'_>> {
+    let (mut blocks, mut before, mut lines) = (Vec::new(), "", text.lines());
+    while let Some(line) = lines.next() {
+        if let Some(language) = line.strip_prefix("```") {
+            let inside = lines.by_ref().take_while(|l| *l != "```").collect();
+            blocks.push(Block { language, before, lines: inside });
+        } else if !line.is_empty() {
+            before = line;
+        }
+    }
+    blocks
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().expect("the repository's root")
+}
+
+/// The binary `wormhole`, built with the profile of this test: a test crate does not get the binaries of others.
+fn wormhole() -> PathBuf {
+    let test = std::env::current_exe().expect("this test's path");
+    let folder = test.parent().and_then(Path::parent).expect("target/PROFILE/deps/readme");
+    let profile = match folder.file_name().and_then(|n| n.to_str()) {
+        // What `cargo test` itself builds with: optimised.
+        Some("debug") | None => "test",
+        Some(name) => name,
+    };
+    let target = folder.parent().expect("the target directory");
+    let status = Command::new(env!("CARGO"))
+        .args(["build", "--quiet", "--locked", "--package", "wormhole", "--profile", profile, "--target-dir"])
+        .arg(target)
+        .current_dir(root())
+        .status()
+        .expect("cargo runs");
+    assert!(status.success(), "cargo build: {status}");
+    folder.join(format!("wormhole{}", std::env::consts::EXE_SUFFIX))
+}
+
+/// An empty folder for this test alone.
+fn empty_folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).expect("a folder for outputs");
+    folder
+}
+
+/// Runs the arguments in `folder`; paths below `tests/` are the repository's.
+///
+/// Of the reference runs only a short one is made here: `reference.rs` makes them all.
+fn run(binary: &Path, arguments: &str, folder: &Path) -> Output {
+    let place = |word: &str| match word {
+        "tests/data/reference" => root().join(word).join("a0_single_hpcc"),
+        _ if word.starts_with("tests/") => root().join(word),
+        _ => PathBuf::from(word),
+    };
+    let words = arguments.split_whitespace().map(place);
+    Command::new(binary).args(words).current_dir(folder).output().expect("wormhole runs")
+}
+
+fn contains_all(text: &str, words: &[&str], command: &str) {
+    for word in words {
+        assert!(text.contains(word), "`{command}` does not say `{word}`:\n{text}");
+    }
+}
+
+/// Checks one command's results.
+fn check(arguments: &str, output: &Output, folder: &Path) {
+    let text = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "`{arguments}`:\n{text}\n{errors}");
+    match arguments.split_whitespace().next() {
+        Some("demo") => contains_all(&text, &["20 flows", "FCT us", "slowdown", "20 of 20"], arguments),
+        Some("reference") => {
+            contains_all(&text, &["packet-hops", "equal", "runs equal ns-3"], arguments);
+            let runs = text.lines().count() - 1;
+            assert!(text.ends_with(&format!("{runs} of {runs} runs equal ns-3\n")) && runs > 0, "{text}");
+        }
+        Some("run") => {
+            contains_all(&text, &["2 of 2", "results are in out"], arguments);
+            check_outputs(&folder.join("out"));
+        }
+        other => panic!("do not know how to check {other:?}"),
+    }
+}
+
+/// Every file and every key that README lists is there, and no others.
+fn check_outputs(folder: &Path) {
+    let read = |name: &str| fs::read_to_string(folder.join(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
+    let mut names: Vec<String> = fs::read_dir(folder)
+        .expect("the folder of outputs")
+        .map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8"))
+        .collect();
+    names.sort();
+    assert_eq!(names, listed("| file | content |"));
+    contains_all(&read("fct.csv"), &["fct_ns", "ideal_ns", "slowdown"], "fct.csv");
+    assert_eq!((read("fct.csv").lines().count(), read("fct.txt").lines().count()), (3, 2));
+    assert_eq!(read("links.csv").lines().count(), 1 + 2 * 3, "a heading, and a row per link and direction");
+    let summary: serde_json::Value = serde_json::from_str(&read("summary.json")).expect("JSON");
+    let mut keys: Vec<&str> = summary.as_object().expect("an object").keys().map(String::as_str).collect();
+    keys.sort();
+    assert_eq!(keys, listed("| keys of `summary.json` | meaning |"));
+    assert_eq!((&summary["ending"], &summary["flows_finished"]), (&"done".into(), &2.into()));
+}
+
+/// The names in backquotes of a table's first column, sorted.
+fn listed(heading: &str) -> Vec<String> {
+    let rows = README.lines().skip_while(|l| *l != heading).skip(2).take_while(|l| l.starts_with('|'));
+    let mut names: Vec<String> = rows
+        .flat_map(|row| row.split('|').nth(1).unwrap_or("").split('`').skip(1).step_by(2))
+        .map(str::to_owned)
+        .collect();
+    assert!(!names.is_empty(), "README has no table `{heading}`");
+    names.sort();
+    names
+}
+
+#[test]
+fn every_command_works() {
+    let binary = wormhole();
+    let folder = empty_folder("readme");
+    let blocks = blocks(README);
+    for block in blocks.iter().filter(|b| b.language == "text") {
+        let name = block.before.strip_prefix('`').and_then(|b| b.split_once("`:")).map(|(name, _)| name);
+        if let Some(name) = name {
+            fs::write(folder.join(name), block.lines.join("\n") + "\n").expect("an input file");
+        }
+    }
+    let mut commands = 0;
+    for line in blocks.iter().filter(|b| b.language == "sh").flat_map(|b| &b.lines) {
+        if let Some(arguments) = line.strip_prefix("cargo run --release -- ") {
+            check(arguments, &run(&binary, arguments, &folder), &folder);
+            commands += 1;
+        } else {
+            let known = ["cargo test ", "cargo bench "].iter().any(|start| line.starts_with(start));
+            assert!(known, "README has a command that no test checks: {line}");
+        }
+    }
+    assert!(commands >= 3, "only {commands} commands");
+}
+
+/// `cargo run` finds the binary from the root: there is no other one in the workspace.
+#[test]
+fn cargo_run_needs_no_package_name() {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--no-deps", "--format-version", "1", "--locked"])
+        .current_dir(root())
+        .output()
+        .expect("cargo runs");
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let packages = metadata["packages"].as_array().expect("packages");
+    let targets = packages.iter().flat_map(|p| p["targets"].as_array().expect("targets"));
+    let binaries: Vec<&str> = targets
+        .filter(|t| t["kind"].as_array().is_some_and(|kinds| kinds.contains(&"bin".into())))
+        .filter_map(|t| t["name"].as_str())
+        .collect();
+    assert_eq!(binaries, ["wormhole"]);
+}
+
+#[test]
+fn links_lead_somewhere() {
+    for readme in ["", "kernel/", "models/", "host-runner/", "memo-fmt/", "benches/"] {
+        let folder = root().join(readme);
+        let text = fs::read_to_string(folder.join("README.md")).expect(readme);
+        for target in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            // What rustdoc resolves is rustdoc's to check.
+            let is_file = !target.contains("://") && !target.contains("::") && !target.starts_with('#');
+            assert!(!is_file || folder.join(target).exists(), "{readme}README.md: {target} is not there");
+        }
+    }
+}
+
+/// README shows the body of this function, word for word.
+fn example() -> Result<Vec<u64>, Box<dyn std::error::Error>> {
+    // README: begin
+    use wormhole_kernel::{cca::ExactTelemetry, timing::PsTiming, *};
+    use wormhole_models::{buffer::*, cca::*, ecn::*, loss::*, nic::*, profile::Ps, router::*, scheduler::*};
+
+    // Hosts 0, 1 and 2 around switch 3.
+    let nodes = [NodeKind::Host, NodeKind::Host, NodeKind::Host, NodeKind::Switch];
+    let (rate, delay) = (BitRate::from_gbps(100), Span::from_us(1));
+    let links = [0, 1, 2].map(|host| LinkSpec { a: NodeId(host), b: NodeId(3), rate, delay, loss: 0 });
+
+    let models: ModelSet<Ps<Ecmp>> = ModelSet {
+        ccas: &[AnyCca::Hpcc(Hpcc::new(HpccConfig::default()))],
+        timing: PsTiming,
+        telemetry: ExactTelemetry,
+        buffers: DynamicThreshold { bytes: 32 << 20, wraps: false },
+        scheduler: ControlThenRoundRobin,
+        marker: RedMarker {
+            thresholds: &[Thresholds { rate, kmin: 400_000, kmax: 1_600_000, pmax: 0.2 }],
+            enabled: true,
+            coins: Coins::PerPort { seed: 1 },
+        },
+        loss: BernoulliLoss::Counter { seed: 1 },
+        router: Ecmp::new(EcmpHash::Salted(1)),
+        nic: RoundRobin,
+        transport: Transport::default(),
+    };
+
+    let limits = Limits::default();
+    let size = FabricSize { nodes: nodes.len(), links: links.len() };
+    let mut memory = vec![0; Kernel::<Ps<Ecmp>>::words(size, &limits, &models)];
+    let mut kernel = Kernel::new(&mut memory, &nodes, &links, models, &limits, ())?;
+    for src in [0, 1] {
+        kernel.add_flow(&FlowSpec::new(NodeId(src), NodeId(2), 1_000_000, SimTime::ZERO))?;
+    }
+
+    let (mut now, mut fcts) = (SimTime::ZERO, Vec::new());
+    while fcts.len() < 2 {
+        now += Span::from_us(50);
+        kernel.run_until(now)?;
+        while let Some(done) = kernel.poll_completion() {
+            println!("flow {} took {} ns", done.flow.0, done.fct.as_ns());
+            fcts.push(done.fct.as_ns());
+        }
+    }
+    // README: end
+    Ok(fcts)
+}
+
+#[test]
+fn example_runs_and_is_the_one_shown() {
+    // 2 MB through one port at 100 Gb/s, with headers: 174 us; HPCC aims at 95 %.
+    let fcts = example().expect("the example runs");
+    assert!(fcts.iter().all(|fct| (174_000..210_000).contains(fct)), "{fcts:?}");
+
+    let here: Vec<&str> = include_str!("readme.rs")
+        .lines()
+        .skip_while(|l| *l != "    // README: begin")
+        .skip(1)
+        .take_while(|l| *l != "    // README: end")
+        .map(|l| l.strip_prefix("    ").unwrap_or(l))
+        .collect();
+    let blocks = blocks(README);
+    let shown: Vec<&Block<'_>> = blocks.iter().filter(|b| b.language == "rust").collect();
+    assert_eq!(shown.len(), 1, "blocks of Rust in README.md");
+    assert!(shown[0].lines == here, "README.md shall show this:\n\n{}", here.join("\n"));
+}
