@@ -66,7 +66,8 @@ pub fn explain(outcome: &Outcome) -> ExitStatus {
             ExitStatus::Deadlock
         }
         Ending::OutOf(fault) => {
-            eprintln!("{fault}; raise it with --max-{}", fault.what.replace('_', "-"));
+            // The other limits follow from the scenario: only frames can run out.
+            eprintln!("{fault}; raise it with --max-packets");
             ExitStatus::OutOfLimits
         }
     }

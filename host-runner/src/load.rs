@@ -2,9 +2,10 @@
 
 use crate::input::config::{self, Config};
 use crate::input::diagnostics::Diagnostics;
+use crate::input::flows::FlowRow;
 use crate::input::topology::Topology;
 use crate::input::{counted, decode, flows, link_events};
-use crate::scenario::{Options, Scenario};
+use crate::scenario::{Options, Profile, Scenario};
 use std::path::{Path, PathBuf};
 
 /// The files of a scenario.
@@ -97,6 +98,9 @@ pub fn load_texts(texts: &Texts<'_>, options: &Options) -> Loaded {
     };
     let mut found = Diagnostics::of(texts.flows.0);
     let rows = flows::parse(texts.flows.1, &topology, &mut found);
+    if options.profile == Profile::Ns3 {
+        refuse_what_ns3_cannot_carry(&rows, &mut found);
+    }
     all.extend(found);
 
     let mut events = Vec::new();
@@ -112,4 +116,12 @@ pub fn load_texts(texts: &Texts<'_>, options: &Options) -> Loaded {
     all.extend(config_found);
     let scenario = scenario.filter(|_| !all.has_errors());
     Loaded { scenario, description, found: all }
+}
+
+/// ns-3 counts a flow's bytes in 32 bits and would silently send the rest only.
+fn refuse_what_ns3_cannot_carry(rows: &[FlowRow], found: &mut Diagnostics) {
+    for row in rows.iter().filter(|row| row.bytes > u64::from(u32::MAX)) {
+        let message = "a flow of 4 GiB or more: profile ns3 carries none, profile ps does";
+        found.error(0, &format!("{} {} {}", row.src.0, row.dst.0, row.bytes), message);
+    }
 }

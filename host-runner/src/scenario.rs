@@ -17,6 +17,7 @@ use wormhole_models::cca::{
 };
 use wormhole_models::ecn::Thresholds;
 use wormhole_models::loss::loss_fraction;
+use wormhole_models::profile::{DCTCP_THRESHOLDS, THRESHOLDS};
 use wormhole_models::telemetry::{Ns3Telemetry, TIME_MODULUS_NS};
 
 /// Frames in the fabric at once, unless the user says otherwise.
@@ -209,11 +210,10 @@ fn thresholds(
     found: &mut Diagnostics,
 ) -> Vec<Thresholds> {
     if config.kmin.is_empty() && config.kmax.is_empty() && config.pmax.is_empty() {
-        let (kmin, kmax, pmax) = match mode {
-            CcMode::Dctcp => (300_000, 300_000, 1.0),
-            _ => (400_000, 1_600_000, 0.2),
+        return match mode {
+            CcMode::Dctcp => DCTCP_THRESHOLDS.to_vec(),
+            _ => THRESHOLDS.to_vec(),
         };
-        return vec![Thresholds { rate: BitRate::from_gbps(100), kmin, kmax, pmax }];
     }
     let complete = config.kmin.keys().filter(|r| config.kmax.contains_key(r) && config.pmax.contains_key(r));
     let table: Vec<Thresholds> = complete

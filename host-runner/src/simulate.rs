@@ -11,15 +11,9 @@ use wormhole_kernel::{
     CapacityError, Completion, Error, FabricSize, Kernel, Limits, ModelSet, Models, NodeId, Observer, PortStats,
     SimTime, Span,
 };
-use wormhole_models::buffer::DynamicThreshold;
-use wormhole_models::ecn::{Coins, Ns3Coins, RedMarker};
-use wormhole_models::loss::BernoulliLoss;
-use wormhole_models::nic::{Ns3RoundRobin, RoundRobin};
+use wormhole_models::ecn::Ns3Coins;
 use wormhole_models::profile::{Ns3, Ps};
 use wormhole_models::router::{Ecmp, EcmpHash, Spray};
-use wormhole_models::scheduler::ControlThenRoundRobin;
-use wormhole_models::telemetry::Ns3Telemetry;
-use wormhole_models::timing::Ns3Timing;
 
 /// Events between two looks at the clock and the progress line.
 const SLICE: u64 = 1 << 18;
@@ -116,37 +110,23 @@ pub fn simulate<O: Observer>(
 
 fn ns3_models<R: Router>(scenario: &Scenario, router: R) -> ModelSet<'_, Ns3<'_, R>> {
     let lossy = scenario.links.iter().filter(|l| l.loss != 0).count();
-    ModelSet {
-        ccas: std::slice::from_ref(&scenario.cca),
-        timing: Ns3Timing,
-        telemetry: Ns3Telemetry { multiplier: scenario.int_multiplier },
-        buffers: DynamicThreshold { bytes: scenario.buffer_bytes, wraps: true },
-        scheduler: ControlThenRoundRobin,
-        marker: marker(scenario, Coins::Ns3(Ns3Coins::after_setup(scenario.nodes.len(), lossy))),
-        loss: BernoulliLoss::Ns3,
-        router,
-        nic: Ns3RoundRobin,
-        transport: scenario.transport,
-    }
+    let coins = Ns3Coins::after_setup(scenario.nodes.len(), lossy);
+    let mut models = Ns3::models(std::slice::from_ref(&scenario.cca), router, coins);
+    models.telemetry.multiplier = scenario.int_multiplier;
+    models.buffers.bytes = scenario.buffer_bytes;
+    models.marker.thresholds = &scenario.thresholds;
+    models.marker.enabled = scenario.ecn;
+    models.transport = scenario.transport;
+    models
 }
 
 fn ps_models<R: Router>(scenario: &Scenario, router: R) -> ModelSet<'_, Ps<'_, R>> {
-    ModelSet {
-        ccas: std::slice::from_ref(&scenario.cca),
-        timing: wormhole_kernel::timing::PsTiming,
-        telemetry: wormhole_kernel::cca::ExactTelemetry,
-        buffers: DynamicThreshold { bytes: scenario.buffer_bytes, wraps: false },
-        scheduler: ControlThenRoundRobin,
-        marker: marker(scenario, Coins::PerPort { seed: scenario.seed }),
-        loss: BernoulliLoss::Counter { seed: scenario.seed },
-        router,
-        nic: RoundRobin,
-        transport: scenario.transport,
-    }
-}
-
-fn marker(scenario: &Scenario, coins: Coins) -> RedMarker<'_> {
-    RedMarker { thresholds: &scenario.thresholds, enabled: scenario.ecn, coins }
+    let mut models = Ps::models(std::slice::from_ref(&scenario.cca), router, scenario.seed);
+    models.buffers.bytes = scenario.buffer_bytes;
+    models.marker.thresholds = &scenario.thresholds;
+    models.marker.enabled = scenario.ecn;
+    models.transport = scenario.transport;
+    models
 }
 
 fn run<M: Models, O: Observer>(
@@ -156,7 +136,7 @@ fn run<M: Models, O: Observer>(
     tell: &mut dyn FnMut(Progress),
 ) -> Result<Outcome, Vec<Refusal>> {
     let limits = limits(scenario);
-    let size = FabricSize { nodes: scenario.nodes.len(), links: scenario.links.len() };
+    let size = FabricSize::of(&scenario.nodes, &scenario.links);
     let mut memory = vec![0u64; Kernel::<M, O>::words(size, &limits, &models)];
     let refuse = |flow, error| vec![Refusal { flow, error }];
     let kernel = Kernel::new(&mut memory, &scenario.nodes, &scenario.links, models, &limits, observer);

@@ -44,6 +44,13 @@ pub struct FabricSize {
     pub links: usize,
 }
 
+impl FabricSize {
+    /// The size of this fabric.
+    pub const fn of(nodes: &[NodeKind], links: &[LinkSpec]) -> FabricSize {
+        FabricSize { nodes: nodes.len(), links: links.len() }
+    }
+}
+
 /// The unchanging part of a port.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]

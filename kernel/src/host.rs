@@ -14,7 +14,7 @@ use crate::nic::{Nic, NicPoll};
 use crate::observer::Observer;
 use crate::packet::{Packet, PacketKind};
 use crate::port::Port;
-use crate::qp::{CACHED_HOPS, QpState};
+use crate::qp::{CACHED_HOPS, Paths, QpState};
 use crate::queue::EventQueue;
 use crate::router::{RouteKey, Router};
 use crate::scheduler::CONTROL_PRIORITY;
@@ -96,15 +96,23 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         self.nics[port.index()].push(self.qps.slots, qp);
         debug!("{} ps: flow {} starts", now.0, flow.0);
         self.observer.flow_started(now, flow);
+        if !self.fabric.port(port).is_up() {
+            self.restart_timeout(qp);
+        }
         self.try_send_host(port);
     }
 
     /// Asks the router for the paths of a queue pair again, if links have changed since.
+    #[inline(always)]
     fn refresh_paths(&mut self, qp: QpId) {
-        let slot = self.qps.slots[qp.index()];
-        if slot.path_epoch == self.route_epoch {
-            return;
+        if self.qps.slots[qp.index()].path_epoch != self.route_epoch {
+            self.find_paths(qp);
         }
+    }
+
+    #[cold]
+    fn find_paths(&mut self, qp: QpId) {
+        let slot = self.qps.slots[qp.index()];
         let (data, ack) = (slot.data_key(0), slot.ack_key(0));
         let first = |fabric: &crate::fabric::Fabric<'_>, node| fabric.ports_of(node).next().unwrap_or(PortId::NONE);
         if slot.port.is_none() {
@@ -114,8 +122,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let ack_port = self.route(slot.dst, &ack).unwrap_or_else(|| first(&self.fabric, slot.dst));
         let port = self.qps.slots[qp.index()].port;
         if M::Router::PER_FLOW {
-            self.qps.paths[qp.index()].data = self.trace_path(port, &data);
-            self.qps.paths[qp.index()].ack = self.trace_path(ack_port, &ack);
+            self.qps.paths[qp.index()] = Paths::new(self.trace_path(port, &data), self.trace_path(ack_port, &ack));
         }
         let slot = &mut self.qps.slots[qp.index()];
         slot.ack_port = ack_port;
@@ -143,7 +150,10 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             if slot.state() != QpState::Open || !dead.contains(&slot.port) {
                 continue;
             }
-            let Some(port) = self.route(slot.src, &slot.data_key(0)) else { continue };
+            let Some(port) = self.route(slot.src, &slot.data_key(0)) else {
+                self.restart_timeout(qp);
+                continue;
+            };
             self.models.nic.finished(&mut self.nics[slot.port.index()], self.qps.slots, qp);
             while self.nics[slot.port.index()].pop_removed(self.qps.slots).is_some() {}
             self.qps.slots[qp.index()].port = port;
@@ -165,7 +175,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         if self.may_send_ack(port)
             && let Some(id) = self.dequeue(port, CONTROL_PRIORITY)
         {
-            return self.transmit(port, id, true);
+            return self.transmit(port, id);
         }
         let now = self.clock.now();
         let paused = self.ports[port.index()].paused;
@@ -221,18 +231,19 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             payload,
             epoch: self.route_epoch,
             priority: slot.priority,
+            telemetry: slot.telemetry,
             ..Packet::default()
         };
         let idle = slot.in_flight() == 0;
         slot.snd_nxt += payload as u64;
         slot.frames += 1;
         let id = self.new_frame(frame);
-        self.transmit(port, id, true);
+        self.transmit(port, id);
         let slot = &mut self.qps.slots[qp.index()];
-        slot.last_bytes = frame.bytes;
+        slot.sent(frame.bytes);
         let rate = if self.models.transport.paced { slot.control.rate } else { slot.line_rate };
-        slot.next_avail = now + self.models.timing.serialise(frame.bytes, rate);
-        if idle && self.models.transport.timeout.is_some() {
+        slot.next_avail = now + slot.spacing(rate, |bytes, rate| self.models.timing.serialise(bytes, rate));
+        if idle {
             self.restart_timeout(qp);
         }
     }
@@ -365,6 +376,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         packet.bytes = Transport::ack_bytes(slot.header);
         packet.payload = 0;
         packet.hop = 0;
+        packet.telemetry = 0;
         packet.epoch = self.route_epoch;
         if !self.fabric.port(port).is_up() {
             return self.drop_frame(port, id);
@@ -410,7 +422,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             self.apply_control(qp, &out);
         } else {
             self.apply(qp, &out);
-            if progress && self.models.transport.timeout.is_some() {
+            if progress {
                 self.qps.slots[qp.index()].retries = 0;
                 self.restart_timeout(qp);
             }
@@ -451,9 +463,9 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     /// Moves the next departure to what it would be at the new rate (ns-3 `ChangeRate`).
     fn repace(&mut self, qp: QpId, control: SendControl) {
         let slot = &mut self.qps.slots[qp.index()];
-        let timing = &self.models.timing;
-        let old = timing.serialise(slot.last_bytes, slot.control.rate);
-        let new = timing.serialise(slot.last_bytes, control.rate);
+        let serialise = |bytes, rate| self.models.timing.serialise(bytes, rate);
+        let old = slot.spacing(slot.control.rate, serialise);
+        let new = slot.spacing(control.rate, serialise);
         slot.next_avail = SimTime((slot.next_avail + new).0.saturating_sub(old.0));
         let (port, at) = (slot.port, slot.next_avail);
         let pending = self.events.pending(self.timers.timer(Event::Wake(port)));
@@ -501,6 +513,9 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     /// Starts the retransmission time-out again. Its event is only moved when it comes due too early.
     #[inline(always)]
     fn restart_timeout(&mut self, qp: QpId) {
+        if self.models.transport.timeout.is_none() {
+            return;
+        }
         let now = self.clock.now();
         let slot = &mut self.qps.slots[qp.index()];
         slot.deadline = now + Span(slot.timeout.0.saturating_mul(1 << slot.retries.min(31)));
@@ -514,7 +529,8 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     fn check_timeout(&mut self, qp: QpId) {
         let now = self.clock.now();
         let slot = &mut self.qps.slots[qp.index()];
-        if slot.in_flight() == 0 {
+        // With nothing under way there is nothing to wait for, unless a dead link keeps the flow from sending.
+        if slot.in_flight() == 0 && self.fabric.port(slot.port).is_up() {
             return;
         }
         if now < slot.deadline {

@@ -29,7 +29,7 @@ use crate::nic::NicQueue;
 use crate::observer::Observer;
 use crate::packet::{Packet, PacketPool};
 use crate::port::{Port, PortStats, PriorityQueue};
-use crate::qp::QpTable;
+use crate::qp::{Qp, QpTable};
 use crate::queue::EventQueue;
 use crate::ring::Ring;
 use crate::router::{RouteKey, Router};
@@ -275,7 +275,7 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
     /// # Panics
     /// If there is no such port.
     pub fn port_stats(&self, port: PortId) -> PortStats {
-        self.ports[port.index()].stats
+        self.ports[port.index()].stats()
     }
 
     /// Flows added and not yet started.
@@ -461,7 +461,7 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
     ///
     /// # Errors
     /// [`CapacityError`] if the next event needs more than a limit allows. It has not happened then, and the kernel
-    /// can still be asked and polled.
+    /// can still be asked and polled; asked to run on, it says the same again.
     pub fn run_until(&mut self, limit: SimTime) -> Result<Step, CapacityError> {
         self.run_bounded(limit, u64::MAX)
     }
@@ -530,7 +530,7 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
         self.next_timer = self.events.peek().unwrap_or(EventKey::NEVER);
         match self.timers.event(timer) {
             Event::Arrive(port) => self.own_lane_arrives(port),
-            Event::TxDone(port) => self.transmitter_idle(port),
+            Event::TxDone(port) => self.try_send(port),
             Event::Wake(port) => {
                 self.wakes -= 1;
                 self.try_send(port);
@@ -545,14 +545,20 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
     /// Nothing is on a wire and no NIC will wake up. Is there anything else that could set the fabric in motion?
     #[cold]
     fn is_stalled(&self) -> bool {
-        if self.flows.len() > 0 || !self.inputs.is_empty() || self.unfinished == 0 {
+        if self.unfinished == 0 || self.flows.len() > 0 || !self.inputs.is_empty() {
             return false;
         }
-        if self.qps.ids().any(|qp| self.qps.slots[qp.index()].is_opening()) {
+        // Time-outs help where frames were lost. Frames that wait in paused queues were not, and a host that is
+        // paused itself cannot repeat anything.
+        let helped = self.models.transport.timeout.is_some();
+        if helped && self.packets.live() == 0 {
             return false;
         }
-        // Retransmission can only help where frames were lost; frames that wait in paused queues were not.
-        self.models.transport.timeout.is_none() || self.packets.live() > 0
+        let may_act = |slot: &Qp| {
+            let paused = slot.port.is_some() && self.ports[slot.port.index()].paused >> slot.priority & 1 != 0;
+            slot.is_opening() || (helped && slot.is_open() && !paused)
+        };
+        !self.qps.ids().any(|qp| may_act(&self.qps.slots[qp.index()]))
     }
 
     // Helpers of several parts.

@@ -1,6 +1,6 @@
 //! Links: transmitting, the lane of frames in flight, and links that go down and come up.
 
-use crate::event::{Event, EventKey};
+use crate::event::Event;
 use crate::ids::{LinkId, PacketId, PortId};
 use crate::input::Command;
 use crate::kernel::Kernel;
@@ -9,7 +9,7 @@ use crate::log::debug;
 use crate::marker::LossModel;
 use crate::models::Models;
 use crate::observer::Observer;
-use crate::packet::{PacketKind, PacketList};
+use crate::packet::PacketList;
 use crate::port::Port;
 use crate::queue::EventQueue;
 use crate::router::Router;
@@ -18,35 +18,15 @@ use crate::timing::LinkTiming;
 use crate::units::Span;
 
 impl<M: Models, O: Observer> Kernel<'_, M, O> {
-    /// Whether the transmitter of `port` is still at work. If so, it will look for more when it is done.
-    ///
-    /// The end of a transmission is only an event if something waits for it.
+    /// Whether the transmitter of `port` is still at work. When it is done it looks for more.
     #[inline(always)]
-    pub(crate) fn is_busy(&mut self, port: PortId) -> bool {
-        let idle_from = self.ports[port.index()].idle_from;
-        if idle_from <= self.clock.current() {
-            return false;
-        }
-        self.schedule_tx_done(port, idle_from);
-        true
+    pub(crate) fn is_busy(&self, port: PortId) -> bool {
+        self.ports[port.index()].idle_from > self.clock.current()
     }
 
-    fn schedule_tx_done(&mut self, port: PortId, idle_from: EventKey) {
-        if self.ports[port.index()].claim_tx_done() {
-            self.schedule(Event::TxDone(port), idle_from);
-        }
-    }
-
+    /// Puts a frame on the wire. The transmitter must be idle and the link up.
     #[inline(always)]
-    pub(crate) fn transmitter_idle(&mut self, port: PortId) {
-        self.ports[port.index()].tx_done();
-        self.try_send(port);
-    }
-
-    /// Puts a frame on the wire. The transmitter must be idle and the link up. `more` says that the port wants to
-    /// go on as soon as it is done.
-    #[inline(always)]
-    pub(crate) fn transmit(&mut self, port: PortId, id: PacketId, more: bool) {
+    pub(crate) fn transmit(&mut self, port: PortId, id: PacketId) {
         let state = &mut self.ports[port.index()];
         let packet = self.packets.get_mut(id);
         let (bytes, delay) = (packet.bytes, state.delay);
@@ -56,14 +36,12 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         state.idle_from = self.clock.issue(time);
         packet.arrival = self.clock.issue(time + delay);
         packet.ingress = state.peer.0;
-        state.stats.frames += 1;
-        state.stats.bytes += bytes as u64;
+        state.sent_frames += 1;
+        state.sent_bytes += bytes as u64;
         self.totals.packet_hops += 1;
         self.on_wire += 1;
         self.observer.transmit(self.clock.now(), port, packet);
-        if more {
-            self.await_tx_done(port, bytes, time);
-        }
+        self.await_tx_done(port, bytes, time);
         self.await_arrival(port, id, bytes, time + delay);
     }
 
@@ -71,10 +49,10 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     fn await_tx_done(&mut self, port: PortId, bytes: u32, time: Span) {
         let state = &mut self.ports[port.index()];
         match self.lanes.find(LaneKind::TxDone, time, &mut state.lane_hints(bytes).tx_done) {
-            Some(lane) if state.claim_tx_done() => self.lanes.push_port(lane, self.ports, port),
-            _ => {
+            Some(lane) => self.lanes.push_port(lane, self.ports, port),
+            None => {
                 let idle_from = state.idle_from;
-                self.schedule_tx_done(port, idle_from);
+                self.schedule(Event::TxDone(port), idle_from);
             }
         }
     }
@@ -121,7 +99,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             }
             LaneKind::TxDone => {
                 let port = self.lanes.pop_port(lane, self.ports);
-                self.transmitter_idle(port);
+                self.try_send(port);
             }
         }
     }
@@ -132,14 +110,15 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         self.on_wire -= 1;
         let port = self.packets.get(id).ingress();
         let Port { node, at_host, lossy, .. } = self.ports[port.index()];
-        if lossy != 0 && self.loses(port) {
+        let packet = self.packets.get(id);
+        let is_pfc = packet.is_pfc();
+        if lossy != 0 && self.loses(port, is_pfc) {
             return self.drop_frame(port, id);
         }
         let packet = self.packets.get(id);
-        let kind = packet.kind();
         self.observer.receive(self.clock.now(), port, packet);
-        if matches!(kind, PacketKind::Pause | PacketKind::Resume) {
-            self.pfc_arrives(port, id, kind == PacketKind::Pause);
+        if is_pfc {
+            self.pfc_arrives(port, id);
         } else if at_host != 0 {
             self.frame_reaches_host(node, port, id);
         } else {
@@ -147,7 +126,11 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         }
     }
 
-    fn loses(&mut self, port: PortId) -> bool {
+    /// Whether a lossy link loses a frame. PFC frames get through but in ns-3: there a lost RESUME pauses for ever.
+    fn loses(&mut self, port: PortId, is_pfc: bool) -> bool {
+        if is_pfc && !self.models.transport.ns3_quirks {
+            return false;
+        }
         let info = self.fabric.port(port);
         self.models.loss.loses(&mut self.loss_links[info.link.index()], info.loss)
     }
@@ -165,7 +148,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     /// A frame is lost at `port`.
     pub(crate) fn drop_frame(&mut self, port: PortId, id: PacketId) {
         self.totals.drops += 1;
-        self.ports[port.index()].stats.drops += 1;
+        self.ports[port.index()].drops += 1;
         self.observer.dropped(self.clock.now(), port, self.packets.get(id));
         self.free_frame(id);
     }

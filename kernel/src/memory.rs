@@ -13,9 +13,12 @@ pub struct Carver<'a> {
     words: &'a mut [u64],
 }
 
-/// How many words a table of `n` items of type `T` takes.
+/// Words of a cache line. Tables begin at one, so that items of a line's size take one line, not two.
+const LINE_WORDS: usize = 8;
+
+/// How many words a table of `n` items of type `T` takes at most: its alignment is not known beforehand.
 pub const fn words_for<T>(n: usize) -> usize {
-    (size_of::<T>() * n).div_ceil(8)
+    (size_of::<T>() * n).div_ceil(8) + LINE_WORDS - 1
 }
 
 impl<'a> Carver<'a> {
@@ -33,12 +36,15 @@ impl<'a> Carver<'a> {
     /// If `T` needs more than 8-byte alignment: no table of this crate does.
     pub fn take<T: Pod>(&mut self, n: usize) -> Result<&'a mut [T], CapacityError> {
         const { assert!(align_of::<T>() <= 8) };
-        let need = words_for::<T>(n);
         let words = core::mem::take(&mut self.words);
-        let Some((head, rest)) = words.split_at_mut_checked(need) else {
-            return Err(CapacityError { what: "memory", limit: need });
+        let before = words.as_ptr().addr() / 8 % LINE_WORDS;
+        let skip = (LINE_WORDS - before) % LINE_WORDS;
+        let size = (size_of::<T>() * n).div_ceil(8);
+        let Some((head, rest)) = words.split_at_mut_checked(skip + size) else {
+            return Err(CapacityError { what: "memory", limit: skip + size });
         };
         self.words = rest;
+        let head = &mut head[skip..];
         let bytes = &mut bytemuck::cast_slice_mut::<u64, u8>(head)[..size_of::<T>() * n];
         Ok(bytemuck::cast_slice_mut(bytes))
     }
@@ -50,12 +56,13 @@ mod tests {
 
     #[test]
     fn carves_typed_parts_and_reports_the_end() {
-        let mut words = [0u64; 4];
+        let mut words = [0u64; 24];
         let mut carver = Carver::new(&mut words);
         let a: &mut [u32] = carver.take(3).unwrap();
         assert_eq!(a, [0, 0, 0]);
         let b: &mut [u64] = carver.take(2).unwrap();
         assert_eq!(b, [0, 0]);
-        assert_eq!(carver.take::<u64>(1).unwrap_err().what, "memory");
+        assert_eq!(b.as_ptr().addr() % 64, 0);
+        assert_eq!(carver.take::<u64>(16).unwrap_err().what, "memory");
     }
 }

@@ -57,7 +57,9 @@ pub struct Packet {
     pub(crate) hop: u8,
     /// Telemetry records appended, also those there was no room for.
     pub(crate) int_hops: u8,
-    pub(crate) pad: [u8; 3],
+    /// Whether switches append telemetry.
+    pub(crate) telemetry: u8,
+    pub(crate) pad: [u8; 2],
 }
 
 const _: () = assert!(size_of::<Packet>() == 64);
@@ -74,6 +76,17 @@ impl Packet {
             4 => PacketKind::Resume,
             _ => PacketKind::External,
         }
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_data(&self) -> bool {
+        self.kind == PacketKind::Data as u8
+    }
+
+    /// Whether this is a PFC frame.
+    #[inline(always)]
+    pub(crate) fn is_pfc(&self) -> bool {
+        self.kind == PacketKind::Pause as u8 || self.kind == PacketKind::Resume as u8
     }
 
     #[inline(always)]

@@ -8,8 +8,7 @@ use crate::units::{SimTime, Span};
 use bytemuck::{Pod, Zeroable};
 
 /// What a port has counted since the start.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortStats {
     /// Frames sent.
     pub frames: u64,
@@ -52,25 +51,20 @@ pub(crate) struct TxCache {
     pub(crate) time: Span,
 }
 
-/// A port.
+/// A port: a cache line that every frame needs, one that most need, and the rest.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 pub(crate) struct Port {
-    /// Frames on the wire that found no lane, oldest first. Only the oldest has a timer.
-    pub(crate) lane: PacketList,
     /// When the transmitter is done with its last frame.
     pub(crate) idle_from: EventKey,
     /// Bytes waiting, all priorities.
     pub(crate) backlog: u64,
+    pub(crate) delay: Span,
     pub(crate) peer: PortId,
     /// Copies of what the fabric knows, so that a frame's way touches one table less.
     pub(crate) node: NodeId,
-    pub(crate) delay: Span,
-    pub(crate) at_host: u8,
-    pub(crate) lossy: u8,
-    pad: [u8; 2],
-    /// Whether the end of the present transmission is an event: only if something waits for it.
-    tx_done_pending: u32,
+    /// The next port in the lane of transmissions that this one is in.
+    pub(crate) next_done: u32,
     /// Bit p: priority p has a frame waiting.
     pub(crate) occupied: u8,
     /// Bit p: the peer has paused priority p.
@@ -79,14 +73,27 @@ pub(crate) struct Port {
     pub(crate) pausing: u8,
     /// State of the egress scheduler.
     pub(crate) scheduler: u8,
-    /// The next port in the lane of transmissions that this one is in.
-    pub(crate) next_done: u32,
+    pub(crate) at_host: u8,
+    pub(crate) lossy: u8,
+    pad: [u8; 14],
+
     /// Of a small and of a large size: traffic has two, ACKs and data.
     tx_cache: [TxCache; 2],
-    pub(crate) stats: PortStats,
+    pub(crate) sent_frames: u64,
+    pub(crate) sent_bytes: u64,
+    pub(crate) max_queue: u64,
+    pub(crate) marks: u64,
+
+    pub(crate) pauses: u64,
+    pub(crate) drops: u64,
     /// Since when a priority has been paused, for reports of deadlocks.
     pub(crate) paused_since: SimTime,
+    /// Frames on the wire that found no lane, oldest first. Only the oldest has a timer.
+    pub(crate) lane: PacketList,
+    pad_to_line: [u64; 4],
 }
+
+const _: () = assert!(size_of::<Port>() == 192);
 
 impl Port {
     pub(crate) fn new(info: &PortInfo, at_host: bool) -> Port {
@@ -101,22 +108,22 @@ impl Port {
         }
     }
 
+    pub(crate) fn stats(&self) -> PortStats {
+        PortStats {
+            frames: self.sent_frames,
+            bytes: self.sent_bytes,
+            max_queue: self.max_queue,
+            marks: self.marks,
+            pauses: self.pauses,
+            drops: self.drops,
+        }
+    }
+
     /// Bits of the priorities that may send now.
     #[inline(always)]
     pub(crate) fn ready(&self) -> u8 {
         // PFC frames travel in the control priority, so that one is never paused.
         self.occupied & (!self.paused | 1 << crate::scheduler::CONTROL_PRIORITY)
-    }
-
-    /// Claims the event for the end of the transmission; `false` if there is one already.
-    #[inline(always)]
-    pub(crate) fn claim_tx_done(&mut self) -> bool {
-        core::mem::replace(&mut self.tx_done_pending, 1) == 0
-    }
-
-    #[inline(always)]
-    pub(crate) fn tx_done(&mut self) {
-        self.tx_done_pending = 0;
     }
 
     #[inline(always)]

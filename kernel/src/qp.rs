@@ -23,6 +23,10 @@ pub struct Qp {
     pub(crate) control: SendControl,
     pub(crate) next_avail: SimTime,
     pub(crate) line_rate: BitRate,
+    pub(crate) paced_rate: BitRate,
+    pub(crate) paced_time: Span,
+    /// Size of the last data packet, and what a packet of that size takes at that rate: rates change less often
+    /// than they are used, and a serialisation time costs a division.
     pub(crate) last_bytes: u32,
     /// Bytes its congestion control adds to headers.
     pub(crate) header: u32,
@@ -119,12 +123,35 @@ impl Qp {
         self.control
     }
 
+    /// The spacing of packets like the last one at `rate`; `serialise` gives the time such a packet takes.
+    #[inline(always)]
+    pub(crate) fn spacing(&mut self, rate: BitRate, serialise: impl FnOnce(u32, BitRate) -> Span) -> Span {
+        if self.paced_rate != rate {
+            self.paced_rate = rate;
+            self.paced_time = serialise(self.last_bytes, rate);
+        }
+        self.paced_time
+    }
+
+    /// A data packet of `bytes` has been sent.
+    #[inline(always)]
+    pub(crate) fn sent(&mut self, bytes: u32) {
+        if self.last_bytes != bytes {
+            self.last_bytes = bytes;
+            self.paced_rate = BitRate(0);
+        }
+    }
+
     pub(crate) fn state(&self) -> QpState {
         STATES[self.state as usize]
     }
 
     pub(crate) fn is_opening(&self) -> bool {
         matches!(self.state(), QpState::Created | QpState::Starting)
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.state() == QpState::Open
     }
 
     pub(crate) fn set_state(&mut self, state: QpState) {
@@ -142,12 +169,27 @@ impl Qp {
     }
 }
 
-/// The egress ports of a queue pair's paths, hop by hop: one cache line.
+/// The egress ports of a queue pair's paths, hop by hop, data first: one cache line.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 pub(crate) struct Paths {
-    pub(crate) data: [PortId; CACHED_HOPS],
-    pub(crate) ack: [PortId; CACHED_HOPS],
+    ports: [PortId; 2 * CACHED_HOPS],
+}
+
+impl Paths {
+    pub(crate) fn new(data: [PortId; CACHED_HOPS], ack: [PortId; CACHED_HOPS]) -> Paths {
+        let mut ports = [PortId::NONE; 2 * CACHED_HOPS];
+        ports[..CACHED_HOPS].copy_from_slice(&data);
+        ports[CACHED_HOPS..].copy_from_slice(&ack);
+        Paths { ports }
+    }
+
+    /// The egress port of hop `hop`, below [`CACHED_HOPS`]. Data and ACKs alternate at random: this is no branch.
+    #[inline(always)]
+    pub(crate) fn port(&self, is_data: bool, hop: u8) -> PortId {
+        let way = if is_data { 0 } else { CACHED_HOPS };
+        self.ports[(way + hop as usize) % (2 * CACHED_HOPS)]
+    }
 }
 
 /// All queue pairs; slots of finished ones are used again.

@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn items_come_out_in_order_around_the_end() {
-        let mut words = [0u64; 3];
+        let mut words = [0u64; 10];
         let mut ring = Ring::<u64>::carve(&mut Carver::new(&mut words), 3).unwrap();
         let mut next = 0;
         for i in 0..10 {

@@ -39,7 +39,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         }
         let state = &self.ports[out.index()];
         let ready = 1 << priority & !(state.paused & !1);
-        if state.occupied == 0 && ready != 0 && state.idle_from <= self.clock.current() {
+        if state.occupied == 0 && ready != 0 && !self.is_busy(out) {
             // Nothing waits and nothing is being sent: the queue would be entered and left at once.
             self.models.scheduler.select(&mut self.ports[out.index()].scheduler, ready);
             return self.send_frame(out, priority, id);
@@ -55,8 +55,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let kept = M::Router::PER_FLOW && packet.epoch == self.route_epoch && (packet.hop as usize) < CACHED_HOPS;
         if kept && packet.qp().is_some() {
             let paths = &self.qps.paths[packet.qp().index()];
-            let path = if packet.kind() == PacketKind::Data { &paths.data } else { &paths.ack };
-            let port = path[packet.hop as usize];
+            let port = paths.port(packet.is_data(), packet.hop);
             return port.is_some().then_some(port);
         }
         let key = self.route_key(packet);
@@ -99,15 +98,11 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     /// Sends the next frame of a switch port, if it is idle and has one that is not paused.
     #[inline(always)]
     pub(crate) fn try_send_switch(&mut self, port: PortId) {
-        if self.is_busy(port) {
-            let state = &mut self.ports[port.index()];
-            state.stats.max_queue = state.stats.max_queue.max(state.backlog);
-            return;
-        }
+        let busy = self.is_busy(port);
         let state = &mut self.ports[port.index()];
         let ready = state.ready();
-        if ready == 0 {
-            state.stats.max_queue = state.stats.max_queue.max(state.backlog);
+        if busy || ready == 0 {
+            state.max_queue = state.max_queue.max(state.backlog);
             return;
         }
         let priority = self.models.scheduler.select(&mut state.scheduler, ready);
@@ -123,8 +118,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             self.leave_buffer_marked(port, priority, id);
         }
         self.append_telemetry(port, id);
-        let more = self.ports[port.index()].occupied != 0;
-        self.transmit(port, id, more);
+        self.transmit(port, id);
     }
 
     /// A frame leaves: its buffer is given back, it may be marked, and its sender may go on.
@@ -134,7 +128,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let left_behind = self.queues[queue_index(port, priority)].bytes;
         if self.models.marker.marks(&mut self.marker_ports[port.index()], left_behind) {
             self.totals.ecn_marks += 1;
-            self.ports[port.index()].stats.marks += 1;
+            self.ports[port.index()].marks += 1;
             let packet = self.packets.get_mut(id);
             // The mark of an ACK is its data packet's; its own header's mark tells nobody anything.
             if matches!(packet.kind(), PacketKind::Data | PacketKind::External) {
@@ -168,14 +162,13 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
 
     #[inline(always)]
     fn append_telemetry(&mut self, port: PortId, id: PacketId) {
-        let packet = self.packets.get(id);
-        if packet.kind() != PacketKind::Data || self.qps.slots[packet.qp().index()].telemetry == 0 {
+        if self.packets.get(id).telemetry == 0 {
             return;
         }
         let state = &self.ports[port.index()];
         let hop = IntHop {
             at: self.clock.now(),
-            tx_bytes: state.stats.bytes,
+            tx_bytes: state.sent_bytes,
             rate: self.fabric.port(port).rate,
             queue: state.backlog,
         };
@@ -240,8 +233,9 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     }
 
     /// A PFC frame has arrived at `port`, of a switch or a host.
-    pub(crate) fn pfc_arrives(&mut self, port: PortId, id: PacketId, pause: bool) {
-        let priority = self.packets.get(id).payload as u8;
+    pub(crate) fn pfc_arrives(&mut self, port: PortId, id: PacketId) {
+        let packet = self.packets.get(id);
+        let (priority, pause) = (packet.payload as u8, packet.kind() == PacketKind::Pause);
         self.packets.remove(id);
         let now = self.clock.now();
         self.observer.pfc(now, port, priority, pause);
@@ -249,7 +243,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         if pause {
             state.paused |= 1 << priority;
             state.paused_since = now;
-            state.stats.pauses += 1;
+            state.pauses += 1;
             self.totals.pauses += 1;
         } else {
             state.paused &= !(1 << priority);

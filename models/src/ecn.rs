@@ -81,15 +81,16 @@ pub struct RedMarker<'a> {
     pub coins: Coins,
 }
 
-/// A port's thresholds and its position in its random sequence.
+/// A port's thresholds and its position in its random sequence. Small: every frame that leaves looks at it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 pub struct RedPort {
-    kmin: u64,
-    kmax: u64,
+    /// Thresholds in bytes; at 4 GiB they might as well be higher.
+    kmin: u32,
+    kmax: u32,
     pmax: f64,
-    port: u64,
-    drawn: u64,
+    /// Numbers drawn, from a start of the port's own.
+    counter: u64,
 }
 
 /// The thresholds for a port rate: listed ones, else those of the nearest lower rate (else the lowest) in proportion.
@@ -117,15 +118,16 @@ impl Marker for RedMarker<'_> {
         let off = Thresholds { rate: info.rate, kmin: u64::MAX, kmax: u64::MAX, pmax: 0.0 };
         let found = if self.enabled { thresholds_for(self.thresholds, info.rate) } else { None };
         let Thresholds { kmin, kmax, pmax, .. } = found.unwrap_or(off);
-        RedPort { kmin, kmax, pmax, port: port.0 as u64, drawn: 0 }
+        let narrow = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
+        RedPort { kmin: narrow(kmin), kmax: narrow(kmax), pmax, counter: mix(u64::from(port.0)) }
     }
 
     #[inline(always)]
     fn marks(&mut self, port: &mut RedPort, queue_bytes: u64) -> bool {
-        if queue_bytes > port.kmax {
-            return true;
+        if queue_bytes <= u64::from(port.kmin) {
+            return false;
         }
-        queue_bytes > port.kmin && self.toss(port, queue_bytes)
+        queue_bytes > u64::from(port.kmax) || self.toss(port, queue_bytes)
     }
 
     fn pfc_built(&mut self) {
@@ -140,12 +142,13 @@ impl RedMarker<'_> {
         let coin = match &mut self.coins {
             Coins::Ns3(coins) => coins.draw(),
             Coins::PerPort { seed } => {
-                port.drawn += 1;
-                let bits = mix(mix(*seed ^ mix(port.port)).wrapping_add(port.drawn));
+                port.counter = port.counter.wrapping_add(1);
+                let bits = mix(mix(*seed).wrapping_add(port.counter));
                 (bits >> 11) as f64 / (1u64 << 53) as f64
             }
         };
-        coin < port.pmax * (queue_bytes - port.kmin) as f64 / (port.kmax - port.kmin) as f64
+        let (kmin, kmax) = (u64::from(port.kmin), u64::from(port.kmax));
+        coin < port.pmax * (queue_bytes - kmin) as f64 / (kmax - kmin) as f64
     }
 }
 
@@ -182,9 +185,10 @@ mod tests {
         let table = [Thresholds { kmin: 300_000, kmax: 300_000, pmax: 1.0, ..TABLE[0] }];
         let mut marker = RedMarker { thresholds: &table, ..marker() };
         let mut port = marker.port(PortId(0), &PortInfo::detached(G100, Span::ZERO));
+        let before = port.counter;
         assert!(!marker.marks(&mut port, 300_000));
         assert!(marker.marks(&mut port, 300_001));
-        assert_eq!(port.drawn, 0, "a step tosses no coin");
+        assert_eq!(port.counter, before, "a step tosses no coin");
     }
 
     #[test]

@@ -2,17 +2,27 @@
 
 use crate::buffer::DynamicThreshold;
 use crate::cca::AnyCca;
-use crate::ecn::RedMarker;
+use crate::ecn::{Coins, Ns3Coins, RedMarker, Thresholds};
 use crate::loss::BernoulliLoss;
 use crate::nic::{Ns3RoundRobin, RoundRobin};
 use crate::scheduler::ControlThenRoundRobin;
 use crate::telemetry::Ns3Telemetry;
 use crate::timing::Ns3Timing;
-use wormhole_kernel::Models;
 use wormhole_kernel::cca::ExactTelemetry;
 use wormhole_kernel::queue::Wheel;
 use wormhole_kernel::router::Router;
 use wormhole_kernel::timing::PsTiming;
+use wormhole_kernel::{BitRate, ModelSet, Models, Transport};
+
+/// Buffer of a switch (`BUFFER_SIZE 32`).
+pub const BUFFER_BYTES: u32 = 32 << 20;
+
+/// ECN thresholds of the reference runs but those of DCTCP; ports of other rates scale them.
+pub const THRESHOLDS: [Thresholds; 1] =
+    [Thresholds { rate: BitRate::from_gbps(100), kmin: 400_000, kmax: 1_600_000, pmax: 0.2 }];
+
+/// ECN thresholds of the reference runs of DCTCP: a step.
+pub const DCTCP_THRESHOLDS: [Thresholds; 1] = [Thresholds { kmin: 300_000, kmax: 300_000, pmax: 1.0, ..THRESHOLDS[0] }];
 
 /// Profile `ns3`: equals the HPCC/RDMA fork of ns-3 to the nanosecond.
 pub struct Ns3<'m, R>(core::marker::PhantomData<(&'m (), R)>);
@@ -30,6 +40,24 @@ impl<'m, R: Router> Models for Ns3<'m, R> {
     type Queue<'a> = Wheel<'a>;
 }
 
+impl<'m, R: Router> Ns3<'m, R> {
+    /// The models with the parameters of the reference runs; `coins` as [`Ns3Coins::after_setup`] gives them.
+    pub fn models(ccas: &'m [AnyCca], router: R, coins: Ns3Coins) -> ModelSet<'m, Self> {
+        ModelSet {
+            ccas,
+            timing: Ns3Timing,
+            telemetry: Ns3Telemetry { multiplier: 1 },
+            buffers: DynamicThreshold { bytes: BUFFER_BYTES, wraps: true },
+            scheduler: ControlThenRoundRobin,
+            marker: RedMarker { thresholds: &THRESHOLDS, enabled: true, coins: Coins::Ns3(coins) },
+            loss: BernoulliLoss::Ns3,
+            router,
+            nic: Ns3RoundRobin,
+            transport: Transport { timeout: None, ns3_quirks: true, ..Transport::default() },
+        }
+    }
+}
+
 /// Profile `ps`: picoseconds, telemetry in full precision, no quirks.
 pub struct Ps<'m, R>(core::marker::PhantomData<(&'m (), R)>);
 
@@ -44,4 +72,22 @@ impl<'m, R: Router> Models for Ps<'m, R> {
     type Router = R;
     type Nic = RoundRobin;
     type Queue<'a> = Wheel<'a>;
+}
+
+impl<'m, R: Router> Ps<'m, R> {
+    /// The models with the parameters of the reference runs, and time-outs. `seed` is that of everything random.
+    pub fn models(ccas: &'m [AnyCca], router: R, seed: u64) -> ModelSet<'m, Self> {
+        ModelSet {
+            ccas,
+            timing: PsTiming,
+            telemetry: ExactTelemetry,
+            buffers: DynamicThreshold { bytes: BUFFER_BYTES, wraps: false },
+            scheduler: ControlThenRoundRobin,
+            marker: RedMarker { thresholds: &THRESHOLDS, enabled: true, coins: Coins::PerPort { seed } },
+            loss: BernoulliLoss::Counter { seed },
+            router,
+            nic: RoundRobin,
+            transport: Transport::default(),
+        }
+    }
 }

@@ -187,7 +187,6 @@ struct Seen {
     expected: Vec<u64>,
     in_order: u64,
     left: Vec<u64>,
-    hosts: u32,
 }
 
 impl Observer for Seen {
@@ -196,10 +195,6 @@ impl Observer for Seen {
         if port == PortId(0) && frame.kind() == PacketKind::Data {
             self.left.push(time.0);
         }
-    }
-
-    fn flow_started(&mut self, _time: SimTime, _flow: wormhole_kernel::FlowId) {
-        self.hosts += 1;
     }
 
     fn receive(&mut self, _time: SimTime, _port: PortId, frame: &Packet) {
@@ -471,8 +466,9 @@ fn flow_over_a_link_that_comes_back_completes() {
 fn all_parallel_links_are_used() {
     let hosts = (0..8).fold(Net::new(8, 2), |net, h| net.link(h, 8 + h / 4, G100, US));
     let net = (0..4).fold(hosts, |net, _| net.link(8, 9, G100, US));
-    let flows: Vec<FlowSpec> =
-        (0..64).map(|i| FlowSpec { src_port: 1_000 + i, ..flow(u32::from(i) % 4, 4 + u32::from(i) / 4 % 4, 5_000) }).collect();
+    let flows: Vec<FlowSpec> = (0..64)
+        .map(|i| FlowSpec { src_port: 1_000 + i, ..flow(u32::from(i) % 4, 4 + u32::from(i) / 4 % 4, 5_000) })
+        .collect();
     let run = net.run(&flows);
     run.fcts(&flows);
     let parallel: Vec<u64> = (8..12).map(|link| run.link_bytes(link)).collect();

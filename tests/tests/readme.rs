@@ -186,45 +186,26 @@ fn links_lead_somewhere() {
 /// README shows the body of this function, word for word.
 fn example() -> Result<Vec<u64>, Box<dyn std::error::Error>> {
     // README: begin
-    use wormhole_kernel::{cca::ExactTelemetry, timing::PsTiming, *};
-    use wormhole_models::{buffer::*, cca::*, ecn::*, loss::*, nic::*, profile::Ps, router::*, scheduler::*};
+    use wormhole_kernel::*;
+    use wormhole_models::{cca::*, profile::Ps, router::*};
 
     // Hosts 0, 1 and 2 around switch 3.
     let nodes = [NodeKind::Host, NodeKind::Host, NodeKind::Host, NodeKind::Switch];
     let (rate, delay) = (BitRate::from_gbps(100), Span::from_us(1));
     let links = [0, 1, 2].map(|host| LinkSpec { a: NodeId(host), b: NodeId(3), rate, delay, loss: 0 });
 
-    let models: ModelSet<Ps<Ecmp>> = ModelSet {
-        ccas: &[AnyCca::Hpcc(Hpcc::new(HpccConfig::default()))],
-        timing: PsTiming,
-        telemetry: ExactTelemetry,
-        buffers: DynamicThreshold { bytes: 32 << 20, wraps: false },
-        scheduler: ControlThenRoundRobin,
-        marker: RedMarker {
-            thresholds: &[Thresholds { rate, kmin: 400_000, kmax: 1_600_000, pmax: 0.2 }],
-            enabled: true,
-            coins: Coins::PerPort { seed: 1 },
-        },
-        loss: BernoulliLoss::Counter { seed: 1 },
-        router: Ecmp::new(EcmpHash::Salted(1)),
-        nic: RoundRobin,
-        transport: Transport::default(),
-    };
-
+    let ccas = [AnyCca::Hpcc(Hpcc::new(HpccConfig::default()))];
+    let models = Ps::models(&ccas, Ecmp::new(EcmpHash::Salted(1)), 1);
     let limits = Limits::default();
-    let size = FabricSize { nodes: nodes.len(), links: links.len() };
-    let mut memory = vec![0; Kernel::<Ps<Ecmp>>::words(size, &limits, &models)];
+    let mut memory = vec![0; Kernel::<Ps<Ecmp>>::words(FabricSize::of(&nodes, &links), &limits, &models)];
     let mut kernel = Kernel::new(&mut memory, &nodes, &links, models, &limits, ())?;
     for src in [0, 1] {
         kernel.add_flow(&FlowSpec::new(NodeId(src), NodeId(2), 1_000_000, SimTime::ZERO))?;
     }
-
-    let (mut now, mut fcts) = (SimTime::ZERO, Vec::new());
-    while fcts.len() < 2 {
-        now += Span::from_us(50);
-        kernel.run_until(now)?;
+    let mut fcts = Vec::new();
+    while let Some(now) = kernel.next_event_time() {
+        kernel.run_until(now + Span::from_us(50))?;
         while let Some(done) = kernel.poll_completion() {
-            println!("flow {} took {} ns", done.flow.0, done.fct.as_ns());
             fcts.push(done.fct.as_ns());
         }
     }

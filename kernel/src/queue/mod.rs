@@ -57,7 +57,6 @@ pub trait EventQueue<'a>: Sized {
 mod tests {
     use super::*;
     use crate::event::Clock;
-    use crate::memory::words_for;
 
     /// A tiny xorshift: the kernel has no random numbers of its own.
     struct Rng(u64);
@@ -74,8 +73,8 @@ mod tests {
 
     /// Runs random operations against both queues and a sorted list; all three must agree.
     fn agree(seed: u64, delays: &[u64]) {
-        let mut memory = [const { [0u64; 20_000] }; 2];
-        assert!(Wheel::words(TIMERS) <= 20_000 && Heap4::words(TIMERS) <= 20_000 && words_for::<u64>(1) == 1);
+        let mut memory = [const { [0u64; 4_000] }; 2];
+        assert!(Wheel::words(TIMERS) <= 4_000 && Heap4::words(TIMERS) <= 4_000);
         let [a, b] = &mut memory;
         let mut wheel = Wheel::carve(&mut Carver::new(a), TIMERS, Span(1_000_000)).unwrap();
         let mut heap = Heap4::carve(&mut Carver::new(b), TIMERS, Span(1_000_000)).unwrap();

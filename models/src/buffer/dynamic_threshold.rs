@@ -109,20 +109,20 @@ impl BufferManager for DynamicThreshold {
         if queue.headroom + bytes > port.headroom && queue.shared() + bytes > threshold {
             return false;
         }
-        if held <= RESERVE {
-            queue.ingress = held;
-        } else if held - RESERVE > threshold {
+        // Within the reserve nothing is beyond it; queues hover about that bound, so it is no branch.
+        let beyond = held.saturating_sub(RESERVE);
+        if beyond > threshold {
             queue.headroom += bytes;
         } else {
             queue.ingress = held;
-            switch.used += bytes.min(held - RESERVE);
+            switch.used += bytes.min(beyond);
         }
         true
     }
 
     #[inline(always)]
     fn pauses(&self, switch: &Shared, port: &PortShare, queue: &Held) -> bool {
-        queue.headroom > 0 || queue.shared() >= threshold(switch, port)
+        (queue.headroom > 0) | (queue.shared() >= threshold(switch, port))
     }
 
     #[inline(always)]

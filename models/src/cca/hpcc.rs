@@ -143,6 +143,7 @@ impl Hpcc {
     /// The inflight bytes of hop `i` over its capacity (paper, eq. 2 and algorithm 1, lines 3 to 6), and its record
     /// kept. `None` if there is nothing to compare with, no time has passed in between, or a fast reaction is to pass
     /// over hops without a queue.
+    #[inline(always)]
     fn sample(&self, state: &mut HpccState, i: usize, hop: &IntHop, full: bool) -> Option<Sample> {
         let is_known = i < state.known as usize;
         if is_known && self.config.sample_feedback && !full && hop.queue == 0 {

@@ -6,6 +6,7 @@
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec;
+use alloc::vec::Vec;
 use hashbrown::HashMap;
 use wormhole_kernel::fabric::{Fabric, NodeKind};
 use wormhole_kernel::ids::{NodeId, PortId};
@@ -65,38 +66,31 @@ impl Distances {
         least
     }
 
-    /// The ports of `node` that lie on a shortest path to host `dst`, neighbours in descending order (ns-3's, see
-    /// NS3-MODEL section 3), parallel links in the order they are listed. Calls `found` for each.
-    pub(super) fn next_hops(&mut self, fabric: &Fabric<'_>, node: NodeId, dst: NodeId, mut found: impl FnMut(PortId)) {
-        let direct = |p: &PortId| fabric.neighbour(*p) == dst;
-        if live_ports(fabric, node).any(|p| direct(&p)) {
-            return live_ports(fabric, node).filter(direct).for_each(found);
-        }
-        // Two passes: the least distance of a neighbour, then the neighbours that have it.
-        let mut least = UNREACHED;
-        let mut through_server = false;
-        for port in live_ports(fabric, node) {
-            let neighbour = fabric.neighbour(port);
-            if forwards(fabric, neighbour) {
-                let hops = self.hops_to(fabric, neighbour, dst);
-                least = least.min(hops);
-                // Inside a server the NVSwitch is the way, whatever else is as near.
-                through_server |= hops == 1 && is_nvswitch(fabric, neighbour);
-            }
-        }
-        if least == UNREACHED {
+    /// Puts the ports of `node` that lie on a shortest path to host `dst` into `found`: neighbours in descending order
+    /// (ns-3's, see its `CalculateRoute`), parallel links in the order they are listed.
+    pub(super) fn next_hops(&mut self, fabric: &Fabric<'_>, node: NodeId, dst: NodeId, found: &mut Vec<PortId>) {
+        found.clear();
+        found.extend(live_ports(fabric, node).filter(|&p| fabric.neighbour(p) == dst));
+        if !found.is_empty() {
             return;
         }
-        let mut wanted: alloc::vec::Vec<PortId> = live_ports(fabric, node)
-            .filter(|&p| {
-                let neighbour = fabric.neighbour(p);
-                forwards(fabric, neighbour)
-                    && self.hops_to(fabric, neighbour, dst) == least
-                    && (!through_server || is_nvswitch(fabric, neighbour))
-            })
-            .collect();
-        wanted.sort_by_key(|&p| core::cmp::Reverse(fabric.neighbour(p)));
-        wanted.into_iter().for_each(&mut found);
+        let mut least = UNREACHED;
+        for port in live_ports(fabric, node).filter(|&p| forwards(fabric, fabric.neighbour(p))) {
+            let hops = self.hops_to(fabric, fabric.neighbour(port), dst);
+            if hops < least {
+                found.clear();
+                least = hops;
+            }
+            if hops == least && hops != UNREACHED {
+                found.push(port);
+            }
+        }
+        // Inside a server the NVSwitch is the way, whatever else is as near.
+        if least == 1 && found.iter().any(|&p| is_nvswitch(fabric, fabric.neighbour(p))) {
+            found.retain(|&p| is_nvswitch(fabric, fabric.neighbour(p)));
+        }
+        // Ports are unique, so the order is total; and this sort allocates nothing.
+        found.sort_unstable_by_key(|&p| (core::cmp::Reverse(fabric.neighbour(p)), p));
     }
 }
 

@@ -49,8 +49,7 @@ impl Ecmp {
     /// The shortest-path ports of `node` towards `dst`.
     pub(super) fn next_hops(&mut self, fabric: &Fabric<'_>, node: NodeId, dst: NodeId) -> &[PortId] {
         let hops = &mut self.next_hops;
-        hops.clear();
-        self.distances.next_hops(fabric, node, dst, |port| hops.push(port));
+        self.distances.next_hops(fabric, node, dst, hops);
         if self.hash == EcmpHash::Ns3 {
             // Parallel links are neighbours in the list; keep the last of each run.
             hops.reverse();

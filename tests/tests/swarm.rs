@@ -1,0 +1,636 @@
+//! A swarm of small random scenarios, each from one seed, and what must hold in all of them.
+//!
+//! `WORMHOLE_SWARM_SEEDS=5000` runs more of them, `WORMHOLE_SWARM_FIRST=1234 WORMHOLE_SWARM_SEEDS=1` only one.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use wormhole::ideal::ideal_fct;
+use wormhole_kernel::kernel::Step;
+use wormhole_kernel::packet::{Packet, PacketKind};
+use wormhole_kernel::router::Router;
+use wormhole_kernel::timing::{LinkTiming, PsTiming};
+use wormhole_kernel::{
+    BitRate, CapacityError, Completion, FabricSize, FlowEnd, FlowSpec, Kernel, Limits, LinkSpec, ModelSet, Models,
+    NodeId, NodeKind, Observer, PortId, SimTime, Span, Transport,
+};
+use wormhole_models::buffer::DynamicThreshold;
+use wormhole_models::cca::{
+    AnyCca, Dcqcn, DcqcnConfig, Dctcp, DctcpConfig, FixedWindow, FixedWindowConfig, Hpcc, HpccConfig, Swift,
+    SwiftConfig, Timely, TimelyConfig, WindowRule,
+};
+use wormhole_models::ecn::{Coins, Ns3Coins, RedMarker, Thresholds};
+use wormhole_models::loss::{BernoulliLoss, loss_fraction};
+use wormhole_models::nic::{Ns3RoundRobin, RoundRobin};
+use wormhole_models::profile::{Ns3, Ps};
+use wormhole_models::router::{Ecmp, EcmpHash, Spray};
+use wormhole_models::scheduler::ControlThenRoundRobin;
+use wormhole_models::telemetry::Ns3Telemetry;
+use wormhole_models::timing::Ns3Timing;
+
+/// Far more events than any of these scenarios takes.
+const EVENT_BUDGET: u64 = 20_000_000;
+const RATES: [u64; 5] = [10, 25, 100, 200, 400];
+
+/// SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014).
+struct Rng(u64);
+
+impl Rng {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    }
+
+    fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+
+    fn between(&mut self, least: u64, most: u64) -> u64 {
+        least + self.below(most - least + 1)
+    }
+
+    fn pick(&mut self, list: &[u64]) -> u64 {
+        list[self.below(list.len() as u64) as usize]
+    }
+
+    fn one_in(&mut self, n: u64) -> bool {
+        self.below(n) == 0
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Shape {
+    Star,
+    Dumbbell,
+    LeafSpine,
+    FatTree,
+    /// Cyclic buffer dependencies: PFC may deadlock.
+    Ring,
+    Parallel,
+}
+
+const SHAPES: [Shape; 6] =
+    [Shape::Star, Shape::Dumbbell, Shape::LeafSpine, Shape::FatTree, Shape::Ring, Shape::Parallel];
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Profile {
+    Ps,
+    PsSpray,
+    Ns3,
+}
+
+/// What a seed stands for.
+struct Scenario {
+    seed: u64,
+    shape: Shape,
+    profile: Profile,
+    nodes: Vec<NodeKind>,
+    links: Vec<LinkSpec>,
+    flows: Vec<FlowSpec>,
+    buffer: u32,
+    ecn: bool,
+    lossy: bool,
+}
+
+impl Scenario {
+    fn new(seed: u64) -> Scenario {
+        let rng = &mut Rng(seed);
+        let shape = SHAPES[rng.below(6) as usize];
+        let profile = [Profile::Ps, Profile::Ps, Profile::PsSpray, Profile::Ns3, Profile::Ns3][rng.below(5) as usize];
+        let mut build = Build { nodes: vec![], links: vec![], rates: [0; 2], delay: rng.between(1, 4) };
+        build.rates = if rng.one_in(3) { [0; 2] } else { [rng.pick(&RATES), rng.pick(&RATES)] };
+        build.shape(rng, shape);
+        let Build { nodes, mut links, .. } = build;
+        let lossy = profile != Profile::Ns3 && rng.one_in(4);
+        if lossy {
+            let loss = loss_fraction(0.002 * rng.between(1, 10) as f64);
+            links.iter_mut().filter(|_| rng.one_in(3)).for_each(|link| link.loss = loss);
+        }
+        // PFC frames can be lost, too, and a lost RESUME ends a port's life: keep PFC out of lossy fabrics.
+        let buffer = (if lossy { 256 } else { rng.between(1, 32) } as u32) << 20;
+        let flows = flows(rng, &nodes, profile);
+        Scenario { seed, shape, profile, nodes, links, flows, buffer, ecn: !rng.one_in(4), lossy }
+    }
+
+    fn models<R: Router>(&self, ccas: &'static [AnyCca], router: R) -> ModelSet<'static, Ps<'static, R>> {
+        ModelSet {
+            ccas,
+            timing: PsTiming,
+            telemetry: wormhole_kernel::cca::ExactTelemetry,
+            buffers: DynamicThreshold { bytes: self.buffer, wraps: false },
+            scheduler: ControlThenRoundRobin,
+            marker: self.marker(Coins::PerPort { seed: self.seed }),
+            loss: BernoulliLoss::Counter { seed: self.seed },
+            router,
+            nic: RoundRobin,
+            transport: Transport::default(),
+        }
+    }
+
+    fn ns3_models(&self, ccas: &'static [AnyCca]) -> ModelSet<'static, Ns3<'static, Ecmp>> {
+        ModelSet {
+            ccas,
+            timing: Ns3Timing,
+            telemetry: Ns3Telemetry { multiplier: 1 },
+            buffers: DynamicThreshold { bytes: self.buffer, wraps: true },
+            scheduler: ControlThenRoundRobin,
+            marker: self.marker(Coins::Ns3(Ns3Coins::after_setup(self.nodes.len(), 0))),
+            loss: BernoulliLoss::Ns3,
+            router: Ecmp::new(EcmpHash::Ns3),
+            nic: Ns3RoundRobin,
+            transport: Transport { timeout: None, ns3_quirks: true, ..Transport::default() },
+        }
+    }
+
+    fn marker(&self, coins: Coins) -> RedMarker<'static> {
+        const RED: &[Thresholds] =
+            &[Thresholds { rate: BitRate::from_gbps(100), kmin: 40_000, kmax: 160_000, pmax: 0.2 }];
+        RedMarker { thresholds: RED, enabled: self.ecn, coins }
+    }
+
+    fn limits(&self) -> Limits {
+        let flows = self.flows.len();
+        Limits { queued_flows: flows, active_flows: flows, packets: 60_000, outputs: 7, inputs: 0 }
+    }
+
+    fn size(&self) -> FabricSize {
+        FabricSize { nodes: self.nodes.len(), links: self.links.len() }
+    }
+
+    fn run(&self, limits: &Limits) -> Run {
+        let ccas: &'static [AnyCca] = Box::leak(Box::new(ccas()));
+        let salt = EcmpHash::Salted(self.seed);
+        match self.profile {
+            Profile::Ps => run(self, limits, self.models(ccas, Ecmp::new(salt))),
+            Profile::PsSpray => run(self, limits, self.models(ccas, Spray::new(self.seed))),
+            Profile::Ns3 => run(self, limits, self.ns3_models(ccas)),
+        }
+    }
+}
+
+/// All six congestion controls.
+fn ccas() -> [AnyCca; 6] {
+    [
+        AnyCca::FixedWindow(FixedWindow::new(FixedWindowConfig::Rule(WindowRule::Bdp))),
+        AnyCca::Hpcc(Hpcc::new(HpccConfig::default())),
+        AnyCca::Dcqcn(Dcqcn::new(DcqcnConfig::default())),
+        AnyCca::Timely(Timely::new(TimelyConfig::default())),
+        AnyCca::Dctcp(Dctcp::new(DctcpConfig::default())),
+        AnyCca::Swift(Swift::new(SwiftConfig::default())),
+    ]
+}
+
+/// A fabric in the making.
+struct Build {
+    nodes: Vec<NodeKind>,
+    links: Vec<LinkSpec>,
+    /// Of links at hosts and of others, in Gb/s; 0: each link its own.
+    rates: [u64; 2],
+    /// Stretches all delays.
+    delay: u64,
+}
+
+impl Build {
+    fn add(&mut self, kind: NodeKind, count: u64) -> Vec<u32> {
+        let first = self.nodes.len() as u32;
+        self.nodes.resize(self.nodes.len() + count as usize, kind);
+        (first..first + count as u32).collect()
+    }
+
+    fn link(&mut self, rng: &mut Rng, a: u32, b: u32) {
+        let at_host = self.nodes[a as usize] == NodeKind::Host;
+        let gbps = match self.rates[usize::from(!at_host)] {
+            0 => rng.pick(&RATES),
+            fixed => fixed,
+        };
+        // Headroom is three times the pipe. What comes after a PAUSE is two pipes and less than four packets: a pipe
+        // that holds four packets is enough.
+        let least_ns = (4 * 1_098 * 8u64).div_ceil(gbps);
+        let delay = Span::from_ns(least_ns * self.delay + rng.below(100));
+        self.links.push(LinkSpec { a: NodeId(a), b: NodeId(b), rate: BitRate::from_gbps(gbps), delay, loss: 0 });
+    }
+
+    fn shape(&mut self, rng: &mut Rng, shape: Shape) {
+        match shape {
+            Shape::Star => {
+                self.groups_of(rng, 1);
+            }
+            Shape::Dumbbell => {
+                let switches = self.groups_of(rng, 2);
+                self.link(rng, switches[0], switches[1]);
+            }
+            Shape::Parallel => {
+                let switches = self.groups_of(rng, 2);
+                (0..rng.between(2, 5)).for_each(|_| self.link(rng, switches[0], switches[1]));
+            }
+            Shape::Ring => self.ring(rng),
+            Shape::LeafSpine => self.leaf_spine(rng),
+            Shape::FatTree => self.fat_tree(rng),
+        }
+    }
+
+    /// Switches with hosts of their own.
+    fn groups_of(&mut self, rng: &mut Rng, switches: u64) -> Vec<u32> {
+        let hosts: Vec<Vec<u32>> = (0..switches).map(|_| self.add(NodeKind::Host, rng.between(2, 4))).collect();
+        let switches = self.add(NodeKind::Switch, switches);
+        for (group, &switch) in hosts.iter().zip(&switches) {
+            group.iter().for_each(|&host| self.link(rng, host, switch));
+        }
+        switches
+    }
+
+    fn ring(&mut self, rng: &mut Rng) {
+        let size = rng.between(3, 6);
+        let switches = self.groups_of(rng, size);
+        for i in 0..switches.len() {
+            self.link(rng, switches[i], switches[(i + 1) % switches.len()]);
+        }
+    }
+
+    fn leaf_spine(&mut self, rng: &mut Rng) {
+        let size = rng.between(2, 4);
+        let leaves = self.groups_of(rng, size);
+        let spines = self.add(NodeKind::Switch, rng.between(1, 4));
+        for leaf in leaves {
+            spines.iter().for_each(|&spine| self.link(rng, leaf, spine));
+        }
+    }
+
+    /// The fat-tree of 16 hosts, four pods and 20 switches (Al-Fares, SIGCOMM 2008, k = 4).
+    fn fat_tree(&mut self, rng: &mut Rng) {
+        let (hosts, edges) = (self.add(NodeKind::Host, 16), self.add(NodeKind::Switch, 8));
+        let (aggregates, cores) = (self.add(NodeKind::Switch, 8), self.add(NodeKind::Switch, 4));
+        for (i, &host) in hosts.iter().enumerate() {
+            self.link(rng, host, edges[i / 2]);
+        }
+        for i in 0..16 {
+            self.link(rng, edges[i / 2], aggregates[i / 4 * 2 + i % 2]);
+        }
+        for i in 0..16 {
+            self.link(rng, aggregates[i / 2], cores[i / 2 % 2 * 2 + i % 2]);
+        }
+    }
+}
+
+/// Random flows between the hosts; tokens count them.
+fn flows(rng: &mut Rng, nodes: &[NodeKind], profile: Profile) -> Vec<FlowSpec> {
+    let hosts = nodes.iter().filter(|&&kind| kind == NodeKind::Host).count() as u64;
+    let (cca, incast, span) = (rng.below(12), rng.one_in(4), rng.pick(&[1, 10_000, 1_000_000]));
+    let mut flow = |token| {
+        let dst = if incast { 0 } else { rng.below(hosts) };
+        let src = (dst + 1 + rng.below(hosts - 1)) % hosts;
+        // Half of them small: sizes are spread over orders of magnitude.
+        let most = rng.pick(&[1, 100, 3_000, 50_000, 300_000, 300_000]);
+        FlowSpec {
+            cca: if cca < 6 { cca } else { rng.below(6) } as u8,
+            priority: if profile == Profile::Ns3 { 3 } else { rng.between(1, 7) as u8 },
+            src_port: 1_000 + rng.below(50_000) as u16,
+            token,
+            ..FlowSpec::new(
+                NodeId(src as u32),
+                NodeId(dst as u32),
+                rng.between(1, most),
+                SimTime(rng.below(span) * 1_000),
+            )
+        }
+    };
+    // Start times on whole nanoseconds: profile ns3 knows no others.
+    (0..1 + 2 * hosts.min(12)).map(&mut flow).collect()
+}
+
+/// Looks on and checks what can be checked on the way.
+struct Watch {
+    serialise: fn(u32, BitRate) -> Span,
+    rates: Vec<BitRate>,
+    at_host: Vec<bool>,
+    /// Per port: when its transmitter is free again.
+    busy_until: Vec<SimTime>,
+    /// Per port, bit p: priority p is paused.
+    paused: Vec<u8>,
+    /// Per queue pair: bytes received in order by the flow that has the slot; `None` between flows.
+    in_order: Vec<Option<u64>>,
+    last_ack: usize,
+    /// A flow was given up: which slot it had cannot be seen, so bytes are not counted any more.
+    blind: bool,
+    started: u64,
+    finished: u64,
+    drops: u64,
+    last: SimTime,
+}
+
+impl Watch {
+    fn new(scenario: &Scenario, serialise: fn(u32, BitRate) -> Span) -> Watch {
+        Watch {
+            serialise,
+            rates: vec![],
+            at_host: vec![],
+            busy_until: vec![SimTime::ZERO; 2 * scenario.links.len()],
+            paused: vec![0; 2 * scenario.links.len()],
+            in_order: vec![None; scenario.flows.len()],
+            last_ack: usize::MAX,
+            blind: false,
+            started: 0,
+            finished: 0,
+            drops: 0,
+            last: SimTime::ZERO,
+        }
+    }
+
+    fn tick(&mut self, time: SimTime) {
+        assert!(time >= self.last, "time goes back from {:?} to {time:?}", self.last);
+        self.last = time;
+    }
+}
+
+impl Observer for Watch {
+    fn flow_started(&mut self, time: SimTime, _flow: wormhole_kernel::FlowId) {
+        self.tick(time);
+        self.started += 1;
+    }
+
+    fn flow_finished(&mut self, time: SimTime, record: &Completion) {
+        self.tick(time);
+        self.finished += 1;
+        if record.end() == FlowEnd::GaveUp {
+            self.blind = true;
+        } else if !self.blind {
+            let received = self.in_order[self.last_ack].take();
+            assert_eq!(received, Some(record.bytes), "bytes received in order by flow {:?}", record.flow);
+        }
+    }
+
+    fn transmit(&mut self, time: SimTime, port: PortId, frame: &Packet) {
+        self.tick(time);
+        let port = port.index();
+        assert!(time >= self.busy_until[port], "port {port} sends two frames at once, at {time:?}");
+        self.busy_until[port] = time + (self.serialise)(frame.bytes, self.rates[port]);
+        let is_new = frame.kind() == PacketKind::Data && self.at_host[port];
+        if is_new {
+            self.in_order[frame.qp().index()].get_or_insert(0);
+        }
+        let pausable = frame.priority != 0 && !matches!(frame.kind(), PacketKind::Pause | PacketKind::Resume);
+        if pausable && !self.at_host[port] {
+            assert_eq!(self.paused[port] >> frame.priority & 1, 0, "port {port} sends at a paused priority");
+        }
+    }
+
+    fn receive(&mut self, time: SimTime, port: PortId, frame: &Packet) {
+        self.tick(time);
+        if !self.at_host[port.index()] {
+            return;
+        }
+        let qp = frame.qp().index();
+        match frame.kind() {
+            PacketKind::Ack | PacketKind::Nack => self.last_ack = qp,
+            PacketKind::Data => {
+                if let Some(bytes) = self.in_order[qp].as_mut().filter(|bytes| **bytes == frame.seq) {
+                    *bytes += u64::from(frame.payload);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn dropped(&mut self, time: SimTime, _port: PortId, _frame: &Packet) {
+        self.tick(time);
+        self.drops += 1;
+    }
+
+    fn pfc(&mut self, time: SimTime, port: PortId, priority: u8, pause: bool) {
+        self.tick(time);
+        let bit = 1 << priority;
+        let paused = &mut self.paused[port.index()];
+        *paused = if pause { *paused | bit } else { *paused & !bit };
+    }
+}
+
+/// What a run has shown to the caller.
+struct Run {
+    done: Vec<Completion>,
+    end: Result<Step, CapacityError>,
+    pauses: u64,
+    drops: u64,
+}
+
+fn run<M: Models>(scenario: &Scenario, limits: &Limits, models: ModelSet<'_, M>) -> Run
+where
+    M::Timing: Default,
+{
+    let watch = Watch::new(scenario, |bytes, rate| M::Timing::default().serialise(bytes, rate));
+    let mut memory = vec![0; Kernel::<M, Watch>::words(scenario.size(), limits, &models)];
+    let kernel = Kernel::new(&mut memory, &scenario.nodes, &scenario.links, models, limits, watch);
+    let mut kernel = kernel.expect("a kernel");
+    let ports: Vec<PortId> = kernel.fabric().ports().collect();
+    kernel.observer.rates = ports.iter().map(|&p| kernel.fabric().port(p).rate).collect();
+    kernel.observer.at_host = ports.iter().map(|&p| kernel.fabric().is_host(kernel.fabric().port(p).node)).collect();
+    let mut ideals = vec![];
+    for flow in &scenario.flows {
+        kernel.add_flow(flow).expect("a flow");
+        ideals.push(ideal_fct(&mut kernel, flow).expect("a path"));
+    }
+    let mut done = vec![];
+    let end = drive(&mut kernel, &mut done);
+    assert_eq!(kernel.totals().drops, kernel.observer.drops);
+    check_port_counters(&kernel);
+    if end.is_ok() {
+        check_completions(scenario, &done, &ideals);
+        check_end(scenario, &kernel, end, &done);
+    }
+    Run { done, end, pauses: kernel.totals().pauses, drops: kernel.totals().drops }
+}
+
+/// Runs until nothing more happens.
+fn drive<M: Models>(kernel: &mut Kernel<'_, M, Watch>, done: &mut Vec<Completion>) -> Result<Step, CapacityError> {
+    loop {
+        let step = kernel.run_bounded(SimTime::MAX, EVENT_BUDGET);
+        let polled = done.len();
+        done.extend(std::iter::from_fn(|| kernel.poll_completion()));
+        match step {
+            Ok(Step::OutputFull) => assert!(done.len() > polled, "output full, but there is none"),
+            Ok(Step::Budget) => panic!("no end in sight at {:?}", kernel.now()),
+            other => return other,
+        }
+    }
+}
+
+fn check_port_counters<M: Models>(kernel: &Kernel<'_, M, Watch>) {
+    let totals = kernel.totals();
+    let stats: Vec<_> = kernel.fabric().ports().map(|p| kernel.port_stats(p)).collect();
+    assert_eq!(stats.iter().map(|s| s.frames).sum::<u64>(), totals.packet_hops);
+    assert_eq!(stats.iter().map(|s| s.marks).sum::<u64>(), totals.ecn_marks);
+    assert_eq!(stats.iter().map(|s| s.pauses).sum::<u64>(), totals.pauses);
+    assert_eq!(stats.iter().map(|s| s.drops).sum::<u64>(), totals.drops);
+    // Bits sent in the time that has passed, and one frame that may have begun. ns-3 rounds times down: 3 % on the
+    // smallest frames at 400 Gb/s and more; so this is for the exact profile. (The observer checks the other, too.)
+    if M::Timing::NAME != "ps" {
+        return;
+    }
+    for (port, stats) in kernel.fabric().ports().zip(stats) {
+        let rate = u128::from(kernel.fabric().port(port).rate.0);
+        let most = rate * u128::from(kernel.now().0) / 8 / 1_000_000_000_000 + 1_100;
+        assert!(u128::from(stats.bytes) <= most, "port {port:?} has sent {} bytes of {most}", stats.bytes);
+    }
+}
+
+fn check_completions(scenario: &Scenario, done: &[Completion], ideals: &[Span]) {
+    let mut seen = vec![false; scenario.flows.len()];
+    for completion in done {
+        let token = completion.token as usize;
+        let flow = &scenario.flows[token];
+        assert!(!std::mem::replace(&mut seen[token], true), "flow {token} ended twice");
+        assert_eq!((completion.bytes, completion.start), (flow.bytes, flow.start), "flow {token}");
+        assert!(completion.end() == FlowEnd::Done || scenario.lossy, "flow {token} was given up");
+        // Sprayed packets may find a faster path than the one asked about.
+        if scenario.profile != Profile::PsSpray && completion.end() == FlowEnd::Done {
+            assert!(completion.fct >= ideals[token], "flow {token}: {:?} < {:?}", completion.fct, ideals[token]);
+        }
+    }
+}
+
+fn check_end<M: Models>(
+    scenario: &Scenario,
+    kernel: &Kernel<'_, M, Watch>,
+    end: Result<Step, CapacityError>,
+    done: &[Completion],
+) {
+    let totals = kernel.totals();
+    if !scenario.lossy {
+        assert_eq!(totals.drops, 0, "drops in a lossless fabric");
+    }
+    let paused: Vec<_> = kernel.paused_queues().collect();
+    if scenario.shape == Shape::Ring && end == Ok(Step::Stalled) {
+        assert!(!paused.is_empty() && done.len() < scenario.flows.len(), "stalled without a deadlock");
+        return;
+    }
+    // A lost RESUME is a legal end as well, but buffers are so large that there should be no PAUSE.
+    assert!(!scenario.lossy || totals.pauses == 0, "pauses in a lossy fabric: make the buffers larger");
+    assert_eq!((end, done.len()), (Ok(Step::Idle), scenario.flows.len()), "paused: {paused:?}");
+    assert_eq!((kernel.live_packets(), kernel.unfinished_flows(), kernel.queued_flows()), (0, 0, 0));
+    assert_eq!((totals.flows_finished, kernel.observer.finished, kernel.observer.started), {
+        let flows = scenario.flows.len() as u64;
+        (flows, flows, flows)
+    });
+    assert!(kernel.observer.paused.iter().all(|&bits| bits == 0), "a port stays paused");
+    check_all_empty(kernel);
+}
+
+fn check_all_empty<M: Models>(kernel: &Kernel<'_, M, Watch>) {
+    for node in (0..kernel.fabric().node_count() as u32).map(NodeId) {
+        assert_eq!(kernel.shared_bytes(node), 0, "shared bytes of {node:?}");
+    }
+    for port in kernel.fabric().ports() {
+        for priority in 0..8 {
+            let bytes = (kernel.ingress_bytes(port, priority), kernel.egress_bytes(port, priority));
+            assert_eq!(bytes, (0, 0), "{port:?}, priority {priority}");
+        }
+    }
+}
+
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text}")))
+}
+
+/// Runs `check` on every seed, and names all those that fail.
+fn for_all_seeds(default: u64, mut check: impl FnMut(&Scenario)) {
+    let first = number("WORMHOLE_SWARM_FIRST", 0);
+    let mut failed = vec![];
+    for seed in first..first + number("WORMHOLE_SWARM_SEEDS", default) {
+        let scenario = Scenario::new(seed);
+        if catch_unwind(AssertUnwindSafe(|| check(&scenario))).is_err() {
+            let Scenario { shape, profile, buffer, lossy, .. } = &scenario;
+            failed.push(seed);
+            eprintln!("seed {seed} failed: {shape:?}, {profile:?}, buffer {buffer}, lossy {lossy}");
+        }
+    }
+    assert!(failed.is_empty(), "seeds that failed: {failed:?} (WORMHOLE_SWARM_FIRST=<seed> WORMHOLE_SWARM_SEEDS=1)");
+}
+
+#[test]
+fn invariants_hold_in_all_scenarios() {
+    let (mut flows, mut pauses, mut drops, mut deadlocks) = (0, 0, 0, 0);
+    for_all_seeds(200, |scenario| {
+        let run = scenario.run(&scenario.limits());
+        flows += run.done.len();
+        pauses += run.pauses;
+        drops += run.drops;
+        deadlocks += u64::from(run.end == Ok(Step::Stalled));
+    });
+    println!("{flows} flows, {pauses} pauses, {drops} drops, {deadlocks} deadlocks");
+}
+
+/// Five switches in a ring, all traffic two switches onward: every ring link waits for the next one.
+#[test]
+fn deadlock_in_a_ring_is_told() {
+    let rng = &mut Rng(1);
+    let mut build = Build { nodes: vec![], links: vec![], rates: [100, 100], delay: 1 };
+    let hosts = build.add(NodeKind::Host, 10);
+    let switches = build.add(NodeKind::Switch, 5);
+    hosts.iter().for_each(|&host| build.link(rng, host, switches[host as usize / 2]));
+    (0..5).for_each(|i| build.link(rng, switches[i], switches[(i + 1) % 5]));
+    let flow = |i: u32| FlowSpec {
+        src_port: i as u16,
+        token: u64::from(i),
+        ..FlowSpec::new(NodeId(i % 10), NodeId((i + 4) % 10), 300_000, SimTime::ZERO)
+    };
+    for profile in [Profile::Ps, Profile::Ns3] {
+        let Build { nodes, links, .. } = &build;
+        let (nodes, links, flows) = (nodes.clone(), links.clone(), (0..200).map(flow).collect());
+        let (shape, buffer) = (Shape::Ring, 1 << 20);
+        let scenario = Scenario { seed: 1, shape, profile, nodes, links, flows, buffer, ecn: false, lossy: false };
+        // That the paused queues are there is checked with the other invariants.
+        assert_eq!(scenario.run(&scenario.limits()).end, Ok(Step::Stalled), "{profile:?}");
+    }
+}
+
+/// Whatever runs out, the kernel says what, and goes on answering.
+#[test]
+fn tiny_limits_are_errors_not_panics() {
+    for_all_seeds(200, |scenario| {
+        let roomy = scenario.limits();
+        let tiny = [
+            Limits { packets: 8, ..roomy },
+            Limits { active_flows: 1, ..roomy },
+            Limits { outputs: 1, ..roomy },
+            Limits { packets: 5, active_flows: 2, outputs: 1, ..roomy },
+        ];
+        for limits in tiny {
+            let run = scenario.run(&limits);
+            let Err(CapacityError { what, limit }) = run.end else { continue };
+            match what {
+                "packets" => assert_eq!(limit, limits.packets),
+                "active_flows" => assert_eq!(limit, limits.active_flows),
+                other => panic!("ran out of {other}"),
+            }
+            assert!(limits.outputs == roomy.outputs || limits.packets < 8, "outputs are polled, not an error");
+        }
+    });
+}
+
+/// After a capacity error the kernel can be asked again, and says the same without doing anything.
+#[test]
+fn capacity_errors_repeat() {
+    for_all_seeds(50, |scenario| {
+        let ccas: &'static [AnyCca] = Box::leak(Box::new(ccas()));
+        let models = scenario.models(ccas, Ecmp::new(EcmpHash::Salted(1)));
+        let limits = Limits { packets: 8, active_flows: 1, outputs: 1, ..scenario.limits() };
+        let mut memory = vec![0; Kernel::<Ps<'_, Ecmp>>::words(scenario.size(), &limits, &models)];
+        let kernel = Kernel::new(&mut memory, &scenario.nodes, &scenario.links, models, &limits, ());
+        let mut kernel = kernel.expect("a kernel");
+        scenario.flows.iter().for_each(|flow| assert!(kernel.add_flow(flow).is_ok()));
+        let mut ended = 0;
+        for _ in 0..1_000 {
+            let step = kernel.run_bounded(SimTime::MAX, EVENT_BUDGET);
+            if step == Ok(Step::OutputFull) {
+                assert_eq!(kernel.run_until(SimTime::MAX), Ok(Step::OutputFull), "nothing was polled");
+                assert!(kernel.poll_completion().is_some() && kernel.poll_completion().is_none());
+                ended += 1;
+            } else if let Err(CapacityError { what, .. }) = step {
+                assert!(["packets", "active_flows"].contains(&what), "out of {what}");
+                let _ = (kernel.next_event_time(), kernel.live_packets(), kernel.paused_queues().count());
+            } else {
+                break;
+            }
+        }
+        assert_eq!(ended, kernel.totals().flows_finished);
+    });
+}
