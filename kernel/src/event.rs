@@ -87,8 +87,13 @@ impl Tie {
 
     /// Bits of the per-instant counter: 67 million schedulings in one instant keep their order.
     const COUNTER_BITS: u32 = 26;
-    /// Delays from here on (0.27 s) count as equal; only flow starts and link events are scheduled that early.
+    /// Delays from here on (0.27 s) count as equal; only flow starts, link events and the slowest links are that early.
     const MAX_DELAY: u64 = (1 << (64 - Self::COUNTER_BITS)) - 1;
+
+    /// Whether the order of ties is that of delays for this delay and all shorter ones.
+    pub(crate) fn tells_apart(delay: Span) -> bool {
+        delay.0 < Self::MAX_DELAY
+    }
 
     fn new(delay: Span, count: u64) -> Tie {
         let earliness = Self::MAX_DELAY - delay.0.min(Self::MAX_DELAY);

@@ -151,7 +151,9 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
                 continue;
             }
             let Some(port) = self.route(slot.src, &slot.data_key(0)) else {
-                self.restart_timeout(qp);
+                if slot.in_flight() == 0 {
+                    self.restart_timeout(qp);
+                }
                 continue;
             };
             self.models.nic.finished(&mut self.nics[slot.port.index()], self.qps.slots, qp);

@@ -95,6 +95,9 @@ impl Lanes {
 
     #[cold]
     fn search(&mut self, kind: LaneKind, delay: Span) -> Option<usize> {
+        if !Tie::tells_apart(delay) {
+            return None;
+        }
         let same_delay = self.lanes[..self.used].iter().position(|l| l.delay == delay);
         if let Some(lane) = same_delay {
             // Two lanes of one delay would need more than their order to tell which of two heads goes first.
@@ -236,6 +239,12 @@ mod tests {
             last = due;
         }
         assert_eq!(lanes.first().1, EventKey::NEVER);
+    }
+
+    #[test]
+    fn delays_that_ties_do_not_tell_apart_have_no_lane() {
+        let (mut lanes, second) = (Lanes::EMPTY, Span(1_000_000_000_000));
+        assert_eq!(lanes.find(LaneKind::Arrival, second, &mut 0), None);
     }
 
     #[test]

@@ -24,7 +24,7 @@ use wormhole_models::router::{Ecmp, EcmpHash, Route, TableRouter};
 use wormhole_models::scheduler::ControlThenRoundRobin;
 
 thread_local! {
-    /// Allocations of this thread since it was sealed; `None` before. Per thread: the test harness allocates in its own.
+    /// Allocations of this thread since it was sealed; `None` before. Per thread: the harness allocates in its own.
     static COUNTED: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
