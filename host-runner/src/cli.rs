@@ -82,6 +82,8 @@ pub fn execute(cli: Cli) -> ExitCode {
     };
     match status {
         Ok(status) => status.into(),
+        // Whoever reads our output has read enough.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitStatus::Done.into(),
         Err(error) => {
             eprintln!("wormhole: {error}");
             ExitStatus::Io.into()
@@ -116,8 +118,9 @@ fn run(args: &RunArgs) -> io::Result<ExitStatus> {
         Err(refused) => return Ok(report_refusals(&args.flows, &refused)),
     };
     write_results(&args.out, &scenario, &outcome, &pfc)?;
-    print!("{}", table::summary(&scenario, &outcome));
-    println!("results are in {}", args.out.display());
+    let mut out = io::stdout();
+    write!(out, "{}", table::summary(&scenario, &outcome))?;
+    writeln!(out, "results are in {}", args.out.display())?;
     Ok(explain(&outcome))
 }
 
@@ -163,15 +166,15 @@ fn write_results(folder: &Path, scenario: &Scenario, outcome: &Outcome, pfc: &Pf
 }
 
 fn compare(folders: &[PathBuf]) -> io::Result<ExitStatus> {
-    let (mut equal, mut all) = (0, 0);
+    let (mut out, mut equal, mut all) = (io::stdout(), 0, 0);
     for folder in folders {
         for run in reference::find_runs(folder)? {
             let comparison = reference::compare(&run);
-            println!("{comparison}");
+            writeln!(out, "{comparison}")?;
             all += 1;
             equal += (comparison.verdict == reference::Verdict::Equal) as usize;
         }
     }
-    println!("{equal} of {all} runs equal ns-3");
+    writeln!(out, "{equal} of {all} runs equal ns-3")?;
     Ok(if equal == all && all > 0 { ExitStatus::Done } else { ExitStatus::Differs })
 }

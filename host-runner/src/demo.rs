@@ -6,7 +6,7 @@ use crate::progress::ProgressLine;
 use crate::scenario::{CcaName, DEFAULT_MAX_PACKETS, Options, Profile, Routing, Scenario};
 use crate::simulate::{Outcome, simulate};
 use crate::table;
-use std::io;
+use std::io::{self, Write};
 
 const TOPOLOGY: &str = include_str!("demo/topology.txt");
 const FLOWS: &str = include_str!("demo/flows.txt");
@@ -23,7 +23,7 @@ const OPTIONS: Options = Options {
 /// Runs the demo and prints a table of its flows.
 ///
 /// # Errors
-/// None at present; commands share a signature.
+/// Those of standard output.
 pub fn run() -> io::Result<ExitStatus> {
     let (topology, flows) = (("demo topology", TOPOLOGY), ("demo flows", FLOWS));
     let loaded = load_texts(&Texts { topology, flows, config: None, link_events: None }, &OPTIONS);
@@ -31,7 +31,8 @@ pub fn run() -> io::Result<ExitStatus> {
         loaded.found.all().iter().for_each(|f| eprintln!("{f}"));
         return Ok(ExitStatus::BadInput);
     };
-    println!("{}\n", loaded.description);
+    let mut out = io::stdout();
+    writeln!(out, "{}\n", loaded.description)?;
     let progress = ProgressLine::new(scenario.flows.len() as u64);
     let outcome = match simulate(&scenario, (), &mut |p| progress.tell(p)) {
         Ok(outcome) => outcome,
@@ -41,17 +42,18 @@ pub fn run() -> io::Result<ExitStatus> {
         }
     };
     drop(progress);
-    print_flows(&scenario, &outcome);
-    print!("\n{}", table::summary(&scenario, &outcome));
+    write_flows(&mut out, &scenario, &outcome)?;
+    write!(out, "\n{}", table::summary(&scenario, &outcome))?;
     Ok(explain(&outcome))
 }
 
-fn print_flows(scenario: &Scenario, outcome: &Outcome) {
-    println!("{:>4} {:>4} {:>10} {:>12} {:>12} {:>9}", "from", "to", "bytes", "start us", "FCT us", "slowdown");
+fn write_flows(out: &mut impl Write, scenario: &Scenario, outcome: &Outcome) -> io::Result<()> {
+    writeln!(out, "{:>4} {:>4} {:>10} {:>12} {:>12} {:>9}", "from", "to", "bytes", "start us", "FCT us", "slowdown")?;
     for record in &outcome.flows {
         let flow = &scenario.flows[record.completion.token as usize];
         let us = |ps: u64| ps as f64 / 1e6;
-        println!(
+        writeln!(
+            out,
             "{:>4} {:>4} {:>10} {:>12.3} {:>12.3} {:>9.3}",
             flow.src.0,
             flow.dst.0,
@@ -59,6 +61,7 @@ fn print_flows(scenario: &Scenario, outcome: &Outcome) {
             us(record.completion.start.0),
             us(record.completion.fct.0),
             record.completion.fct.0 as f64 / record.ideal.0 as f64
-        );
+        )?;
     }
+    Ok(())
 }

@@ -1,4 +1,4 @@
-//! The host runner of Wormhole: input formats, runs, outputs. The binary `wormhole` is a thin shell over it.
+#![doc = include_str!("../README.md")]
 
 pub mod cli;
 pub mod cpu;

@@ -4,10 +4,11 @@
 
 use crate::cca::{Ack, CcaOut, CongestionControl, FlowFacts, SendControl};
 use crate::event::{CCA_TIMERS, Event};
+use crate::fabric::Fabric;
 use crate::flow::{Completion, FlowEnd};
 use crate::ids::{NodeId, PacketId, PortId, QpId};
 use crate::input::ExternalFrame;
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, queue_index};
 use crate::log::debug;
 use crate::models::Models;
 use crate::nic::{Nic, NicPoll};
@@ -114,7 +115,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     fn find_paths(&mut self, qp: QpId) {
         let slot = self.qps.slots[qp.index()];
         let (data, ack) = (slot.data_key(0), slot.ack_key(0));
-        let first = |fabric: &crate::fabric::Fabric<'_>, node| fabric.ports_of(node).next().unwrap_or(PortId::NONE);
+        let first = |fabric: &Fabric<'_>, node| fabric.ports_of(node).next().unwrap_or(PortId::NONE);
         if slot.port.is_none() {
             let port = self.route(slot.src, &data).unwrap_or_else(|| first(&self.fabric, slot.src));
             self.qps.slots[qp.index()].port = port;
@@ -156,8 +157,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
                 }
                 continue;
             };
-            self.models.nic.finished(&mut self.nics[slot.port.index()], self.qps.slots, qp);
-            while self.nics[slot.port.index()].pop_removed(self.qps.slots).is_some() {}
+            self.nics[slot.port.index()].withdraw(self.qps.slots, qp);
             self.qps.slots[qp.index()].port = port;
             self.qps.slots[qp.index()].path_epoch = u32::MAX;
             self.nics[port.index()].push(self.qps.slots, qp);
@@ -215,7 +215,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     }
 
     fn head_priority(&self, port: PortId) -> u8 {
-        let queue = &self.queues[crate::kernel::queue_index(port, CONTROL_PRIORITY)];
+        let queue = &self.queues[queue_index(port, CONTROL_PRIORITY)];
         queue.frames.head().map_or(CONTROL_PRIORITY, |id| self.packets.get(id).priority)
     }
 
@@ -278,8 +278,10 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
                 self.try_send_host(port);
             }
             None => {
-                let port = self.fabric.ports_of(frame.src).next().unwrap_or(PortId(0));
-                self.drop_frame(port, id);
+                // A host that is injected into has a port, if not a live one.
+                if let Some(port) = self.fabric.ports_of(frame.src).next() {
+                    self.drop_frame(port, id);
+                }
             }
         }
     }

@@ -267,7 +267,8 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
 
     /// What has been counted so far.
     pub fn totals(&self) -> Totals {
-        self.totals
+        // Counted by the ports already; once is enough on a frame's way.
+        Totals { packet_hops: self.ports.iter().map(|p| p.sent_frames).sum(), ..self.totals }
     }
 
     /// What a port has counted so far.
@@ -433,10 +434,14 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
     /// `frame.dst` like any other and comes out of [`poll_egress`](Self::poll_egress) there.
     ///
     /// # Errors
-    /// [`Error::InPast`], [`Error::NotAHost`], [`Error::SameHost`], [`Error::BadClass`], or [`Error::Capacity`]
-    /// (`inputs`).
+    /// [`Error::InPast`], [`Error::NotAHost`], [`Error::SameHost`], [`Error::BadClass`], [`Error::NoPath`] if the host
+    /// has no port at all, or [`Error::Capacity`] (`inputs`).
     pub fn inject(&mut self, at: SimTime, frame: &ExternalFrame) -> Result<(), Error> {
-        self.check_hosts(frame.src, frame.dst)?;
+        let ExternalFrame { src, dst, .. } = *frame;
+        self.check_hosts(src, dst)?;
+        if self.fabric.ports_of(src).len() == 0 {
+            return Err(Error::NoPath { src, dst });
+        }
         if frame.priority as usize >= PRIORITIES {
             return Err(Error::BadClass);
         }
@@ -479,8 +484,9 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
                 return stop;
             }
             let (lane, lane_due) = self.lanes.first();
-            let next = lane_due.min(self.next_timer);
-            if next.at > limit || next == EventKey::NEVER {
+            let from_lane = lane_due < self.next_timer;
+            let next = if from_lane { lane_due } else { self.next_timer };
+            if next.at > limit || next.at == EventKey::NEVER.at {
                 return Ok(self.end_of_run(limit, next));
             }
             if budget == 0 {
@@ -489,7 +495,7 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
             budget -= 1;
             self.clock.advance(next);
             self.totals.events += 1;
-            if lane_due < self.next_timer {
+            if from_lane {
                 self.lane_due(lane);
             } else {
                 self.timer_due();
@@ -517,7 +523,7 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
     }
 
     fn end_of_run(&mut self, limit: SimTime, next: EventKey) -> Step {
-        if next == EventKey::NEVER {
+        if next.at == EventKey::NEVER.at {
             return Step::Idle;
         }
         self.clock.advance(EventKey { at: limit.max(self.now()), tie: Tie::LAST });

@@ -38,7 +38,6 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         packet.ingress = state.peer.0;
         state.sent_frames += 1;
         state.sent_bytes += bytes as u64;
-        self.totals.packet_hops += 1;
         self.on_wire += 1;
         self.observer.transmit(self.clock.now(), port, packet);
         self.await_tx_done(port, bytes, time);

@@ -110,7 +110,13 @@ impl NicQueue {
         self.removed = qp;
     }
 
-    pub(crate) fn unlink(&mut self, qps: &mut [Qp], qp: QpId) {
+    /// Takes a queue pair out that goes on elsewhere. The policy finds its position again by the index.
+    pub(crate) fn withdraw(&mut self, qps: &mut [Qp], qp: QpId) {
+        self.unlink(qps, qp);
+        self.cursor = QpId::NONE;
+    }
+
+    fn unlink(&mut self, qps: &mut [Qp], qp: QpId) {
         let Qp { next, prev, .. } = qps[qp.index()];
         if next.is_some() {
             qps[next.index()].prev = prev;

@@ -163,8 +163,13 @@ impl Hpcc {
         let duration = tau * 1e-9;
         let tx_rate = self.bytes_since(hop.tx_bytes, seen.tx_bytes).wrapping_mul(8) as f64 / duration;
         let line = hop.rate.0 as f64;
-        let queue = hop.queue.min(seen.queue) as f64;
-        Some(Sample { tau, utilisation: tx_rate / line + queue * state.line.0 as f64 / line / state.bdp as f64 })
+        let mut utilisation = tx_rate / line;
+        // Most queues are empty, and two divisions of nothing are slow.
+        let queue = hop.queue.min(seen.queue);
+        if queue > 0 {
+            utilisation += queue as f64 * state.line.0 as f64 / line / state.bdp as f64;
+        }
+        Some(Sample { tau, utilisation })
     }
 
     /// The moving average over a round trip (paper, algorithm 1, lines 8 and 9).
