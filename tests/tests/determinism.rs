@@ -24,6 +24,7 @@ use wormhole_models::router::{Ecmp, EcmpHash, Spray};
 use wormhole_models::scheduler::ControlThenRoundRobin;
 use wormhole_models::telemetry::Ns3Telemetry;
 use wormhole_models::timing::Ns3Timing;
+use wormhole_tests::Rng;
 
 const SCENARIOS: u64 = 30;
 const RED: &[Thresholds] = &[Thresholds { rate: BitRate::from_gbps(100), kmin: 20_000, kmax: 80_000, pmax: 0.2 }];
@@ -53,22 +54,6 @@ with_queue! {
     PsWheel: Ps, Wheel;
     Ns3Heap: Ns3, Heap4;
     Ns3Wheel: Ns3, Wheel;
-}
-
-/// SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014).
-struct Rng(u64);
-
-impl Rng {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
 }
 
 /// Leaves and spines, hosts at the leaves, and what goes on there.

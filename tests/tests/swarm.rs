@@ -25,38 +25,11 @@ use wormhole_models::router::{Ecmp, EcmpHash, Spray};
 use wormhole_models::scheduler::ControlThenRoundRobin;
 use wormhole_models::telemetry::Ns3Telemetry;
 use wormhole_models::timing::Ns3Timing;
+use wormhole_tests::Rng;
 
 /// Far more events than any of these scenarios takes.
 const EVENT_BUDGET: u64 = 20_000_000;
 const RATES: [u64; 5] = [10, 25, 100, 200, 400];
-
-/// SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014).
-struct Rng(u64);
-
-impl Rng {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
-
-    fn between(&mut self, least: u64, most: u64) -> u64 {
-        least + self.below(most - least + 1)
-    }
-
-    fn pick(&mut self, list: &[u64]) -> u64 {
-        list[self.below(list.len() as u64) as usize]
-    }
-
-    fn one_in(&mut self, n: u64) -> bool {
-        self.below(n) == 0
-    }
-}
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Shape {
