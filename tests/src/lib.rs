@@ -8,6 +8,10 @@ use wormhole::scenario::{DEFAULT_MAX_PACKETS, Options, Profile, Routing, Scenari
 use wormhole::simulate::{Ending, Outcome, PortReport, Refusal, simulate};
 use wormhole_kernel::packet::{Packet, PacketKind};
 use wormhole_kernel::{FlowEnd, NodeId, Observer, PortId, SimTime};
+use wormhole_models::cca::{
+    AnyCca, Dcqcn, DcqcnConfig, Dctcp, DctcpConfig, FixedWindow, FixedWindowConfig, Hpcc, HpccConfig, Swift,
+    SwiftConfig, Timely, TimelyConfig, WindowRule,
+};
 
 /// Options of a run for which the user gives none: profile `ps`, `CC_MODE` as configured.
 pub const DEFAULTS: Options =
@@ -267,4 +271,16 @@ impl Rng {
     pub fn one_in(&mut self, n: u64) -> bool {
         self.below(n) == 0
     }
+}
+
+/// All six congestion controls, with the parameters of the reference runs.
+pub fn ccas() -> [AnyCca; 6] {
+    [
+        AnyCca::FixedWindow(FixedWindow::new(FixedWindowConfig::Rule(WindowRule::Bdp))),
+        AnyCca::Hpcc(Hpcc::new(HpccConfig::default())),
+        AnyCca::Dcqcn(Dcqcn::new(DcqcnConfig::default())),
+        AnyCca::Timely(Timely::new(TimelyConfig::default())),
+        AnyCca::Dctcp(Dctcp::new(DctcpConfig::default())),
+        AnyCca::Swift(Swift::new(SwiftConfig::default())),
+    ]
 }

@@ -12,10 +12,7 @@ use wormhole_kernel::{
     Observer, PortId, SimTime, Span, Transport,
 };
 use wormhole_models::buffer::DynamicThreshold;
-use wormhole_models::cca::{
-    AnyCca, Dcqcn, DcqcnConfig, Dctcp, DctcpConfig, FixedWindow, FixedWindowConfig, Hpcc, HpccConfig, Swift,
-    SwiftConfig, Timely, TimelyConfig, WindowRule,
-};
+use wormhole_models::cca::AnyCca;
 use wormhole_models::ecn::{Coins, Ns3Coins, RedMarker, Thresholds};
 use wormhole_models::loss::{BernoulliLoss, loss_fraction};
 use wormhole_models::nic::{Ns3RoundRobin, RoundRobin};
@@ -24,7 +21,7 @@ use wormhole_models::router::{Ecmp, EcmpHash, Spray};
 use wormhole_models::scheduler::ControlThenRoundRobin;
 use wormhole_models::telemetry::Ns3Telemetry;
 use wormhole_models::timing::Ns3Timing;
-use wormhole_tests::Rng;
+use wormhole_tests::{Rng, ccas};
 
 const SCENARIOS: u64 = 30;
 const RED: &[Thresholds] = &[Thresholds { rate: BitRate::from_gbps(100), kmin: 20_000, kmax: 80_000, pmax: 0.2 }];
@@ -171,17 +168,6 @@ fn changes(rng: &mut Rng, links: u64) -> Vec<(SimTime, LinkId, bool)> {
         [(down, link, false), (up, link, true)]
     };
     (0..3).flat_map(|_| change()).collect()
-}
-
-fn ccas() -> [AnyCca; 6] {
-    [
-        AnyCca::FixedWindow(FixedWindow::new(FixedWindowConfig::Rule(WindowRule::Bdp))),
-        AnyCca::Hpcc(Hpcc::new(HpccConfig::default())),
-        AnyCca::Dcqcn(Dcqcn::new(DcqcnConfig::default())),
-        AnyCca::Timely(Timely::new(TimelyConfig::default())),
-        AnyCca::Dctcp(Dctcp::new(DctcpConfig::default())),
-        AnyCca::Swift(Swift::new(SwiftConfig::default())),
-    ]
 }
 
 /// A hash of everything that happens, in its order.

@@ -13,10 +13,7 @@ use wormhole_kernel::{
     NodeId, NodeKind, Observer, PortId, SimTime, Span, Transport,
 };
 use wormhole_models::buffer::DynamicThreshold;
-use wormhole_models::cca::{
-    AnyCca, Dcqcn, DcqcnConfig, Dctcp, DctcpConfig, FixedWindow, FixedWindowConfig, Hpcc, HpccConfig, Swift,
-    SwiftConfig, Timely, TimelyConfig, WindowRule,
-};
+use wormhole_models::cca::AnyCca;
 use wormhole_models::ecn::{Coins, Ns3Coins, RedMarker, Thresholds};
 use wormhole_models::loss::{BernoulliLoss, loss_fraction};
 use wormhole_models::nic::{Ns3RoundRobin, RoundRobin};
@@ -25,7 +22,7 @@ use wormhole_models::router::{Ecmp, EcmpHash, Spray};
 use wormhole_models::scheduler::ControlThenRoundRobin;
 use wormhole_models::telemetry::Ns3Telemetry;
 use wormhole_models::timing::Ns3Timing;
-use wormhole_tests::Rng;
+use wormhole_tests::{Rng, ccas};
 
 /// Far more events than any of these scenarios takes.
 const EVENT_BUDGET: u64 = 20_000_000;
@@ -139,18 +136,6 @@ impl Scenario {
             Profile::Ns3 => run(self, limits, self.ns3_models(ccas)),
         }
     }
-}
-
-/// All six congestion controls.
-fn ccas() -> [AnyCca; 6] {
-    [
-        AnyCca::FixedWindow(FixedWindow::new(FixedWindowConfig::Rule(WindowRule::Bdp))),
-        AnyCca::Hpcc(Hpcc::new(HpccConfig::default())),
-        AnyCca::Dcqcn(Dcqcn::new(DcqcnConfig::default())),
-        AnyCca::Timely(Timely::new(TimelyConfig::default())),
-        AnyCca::Dctcp(Dctcp::new(DctcpConfig::default())),
-        AnyCca::Swift(Swift::new(SwiftConfig::default())),
-    ]
 }
 
 /// A fabric in the making.
