@@ -4,6 +4,7 @@ use std::time::Duration;
 use wormhole::ending::{ExitStatus, explain};
 use wormhole::scenario::{Profile, Routing, Scenario};
 use wormhole::simulate::{Outcome, simulate};
+use wormhole_kernel::accel::Acceleration;
 use wormhole_kernel::{BitRate, FlowSpec, LinkSpec, NodeId, NodeKind, SimTime, Span, Transport};
 use wormhole_models::cca::{AnyCca, Dcqcn, DcqcnConfig, Hpcc, HpccConfig};
 use wormhole_models::ecn::Thresholds;
@@ -111,6 +112,7 @@ fn scenario(profile: Profile, graph: Graph, mut flows: Vec<FlowSpec>, cca: AnyCc
         int_multiplier: INT_MULTIPLIER,
         stop: SimTime::MAX,
         max_packets: 1 << 18,
+        acceleration: Acceleration::default(),
     }
 }
 

@@ -1,18 +1,20 @@
 //! Commands and exit codes.
 
+use crate::args::{ReferenceTier, ScenarioArgs, fraction};
 use crate::ending::{ExitStatus, explain};
-use crate::load::{Files, Loaded, load_files};
+use crate::load::{Loaded, load_files};
 use crate::outputs::{EventTrace, PfcLog, Summary, fct_rows, write_fct_csv, write_links_csv, write_pfc};
 use crate::progress::ProgressLine;
-use crate::reference;
-use crate::scenario::{CcaName, DEFAULT_MAX_PACKETS, Options, Profile, Routing, Scenario};
+use crate::scenario::{Options, Scenario};
 use crate::simulate::{Outcome, Refusal, simulate};
-use crate::{demo, table};
+use crate::verify::{Report, Verification, verify};
+use crate::{demo, reference, table};
 use clap::{Args, Parser, Subcommand};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use wormhole_kernel::accel::Tier;
 
 /// Packet-level simulator of the networks that train large models.
 #[derive(Parser, Debug)]
@@ -26,6 +28,11 @@ pub struct Cli {
 enum Command {
     /// Simulate a scenario and write its results.
     Run(RunArgs),
+    /// Simulate a scenario with and without acceleration, and tell what acceleration saves and what it changes.
+    ///
+    /// All events are executed first; then the exact tier runs, and if it is chosen the bounded one. Flows are
+    /// compared one by one. Results that differ where they must not give exit code 8.
+    Verify(VerifyArgs),
     /// Simulate an embedded example: 16 GPUs on a fat-tree, a ring all-reduce step and an incast.
     Demo,
     /// Repeat runs of the real ns-3 in profile `ns3` and compare, flow by flow, nanosecond by nanosecond.
@@ -33,44 +40,39 @@ enum Command {
         /// Folders that hold runs (topology.txt, flow.txt, config.txt, fct.txt), at any depth.
         #[arg(required = true)]
         folders: Vec<PathBuf>,
+        /// What may be skipped.
+        #[arg(long, value_enum, default_value = "off")]
+        accel: ReferenceTier,
     },
 }
 
 #[derive(Args, Debug)]
 struct RunArgs {
-    /// Topology file.
-    #[arg(long, value_name = "FILE")]
-    topology: PathBuf,
-    /// Flow file.
-    #[arg(long, value_name = "FILE")]
-    flows: PathBuf,
-    /// Configuration file.
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
-    /// File of link changes: rows of `time_us down|up a b`.
-    #[arg(long, value_name = "FILE")]
-    link_events: Option<PathBuf>,
-    /// Model family.
-    #[arg(long, value_enum, default_value = "ps")]
-    profile: Profile,
-    /// Congestion control; overrides CC_MODE.
-    #[arg(long, value_enum)]
-    cca: Option<CcaName>,
-    /// Routing (profile ps).
-    #[arg(long, value_enum, default_value = "ecmp")]
-    routing: Routing,
-    /// Seed of everything random (profile ps).
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
+    #[command(flatten)]
+    scenario: ScenarioArgs,
     /// Folder for results; it is made if it is not there.
     #[arg(long, value_name = "DIR", default_value = "wormhole-out")]
     out: PathBuf,
-    /// Also write a trace of every packet event to this file.
+    /// Also write a trace of every packet event to this file. Stretches that are skipped leave no trace.
     #[arg(long, value_name = "FILE")]
     events: Option<PathBuf>,
-    /// Most frames in the fabric at once.
-    #[arg(long, value_name = "N", default_value_t = DEFAULT_MAX_PACKETS)]
-    max_packets: usize,
+}
+
+#[derive(Args, Debug)]
+struct VerifyArgs {
+    #[command(flatten)]
+    scenario: ScenarioArgs,
+    /// Folder for verify.json; it is made if it is not there.
+    #[arg(long, value_name = "DIR", default_value = "wormhole-out")]
+    out: PathBuf,
+    /// Also make K runs without acceleration in which every flow starts up to 1 ns sooner or later, by chance from
+    /// the seed, and tell how far from the plain run they come: an error within that spread is not one of the
+    /// acceleration.
+    #[arg(long, value_name = "K", default_value_t = 0)]
+    ensemble: u32,
+    /// Exit code 8 if the mean FCT error of the chosen tier is greater, as a fraction such as 0.01.
+    #[arg(long, value_name = "FRACTION", value_parser = fraction)]
+    max_error: Option<f64>,
 }
 
 /// Executes a command and says how it went.
@@ -78,7 +80,8 @@ pub fn execute(cli: Cli) -> ExitCode {
     let status = match cli.command {
         Command::Run(args) => run(&args),
         Command::Demo => demo::run(),
-        Command::Reference { folders } => compare(&folders),
+        Command::Verify(args) => run_verify(&args),
+        Command::Reference { folders, accel } => compare(&folders, accel),
     };
     match status {
         Ok(status) => status.into(),
@@ -91,31 +94,28 @@ pub fn execute(cli: Cli) -> ExitCode {
     }
 }
 
-fn run(args: &RunArgs) -> io::Result<ExitStatus> {
-    let files = Files {
-        topology: args.topology.clone(),
-        flows: args.flows.clone(),
-        config: args.config.clone(),
-        link_events: args.link_events.clone(),
-    };
-    let options = Options {
-        profile: args.profile,
-        seed: args.seed,
-        cca: args.cca,
-        routing: args.routing,
-        max_packets: args.max_packets,
-    };
-    let Loaded { scenario, description, found } = load_files(&files, &options);
+/// Reads a scenario; tells on standard error what was found and what the files were taken for.
+fn load(files: &ScenarioArgs) -> Option<Scenario> {
+    let Loaded { scenario, description, found } = load_files(&files.files(), &files.options());
     for finding in found.all() {
         eprintln!("{finding}");
     }
-    let Some(scenario) = scenario else { return Ok(ExitStatus::BadInput) };
-    eprintln!("{description}");
+    if scenario.is_some() {
+        eprintln!("{description}");
+    }
+    scenario
+}
+
+fn run(args: &RunArgs) -> io::Result<ExitStatus> {
+    let Some(scenario) = load(&args.scenario) else { return Ok(ExitStatus::BadInput) };
+    if args.events.is_some() && scenario.acceleration.tier != Tier::Off {
+        eprintln!("warning: stretches that are skipped are not in the trace; --accel off executes every event");
+    }
     std::fs::create_dir_all(&args.out)?;
     let mut pfc = PfcLog::default();
     let outcome = match simulate_with_trace(&scenario, &mut pfc, args.events.as_deref())? {
         Ok(outcome) => outcome,
-        Err(refused) => return Ok(report_refusals(&args.flows, &refused)),
+        Err(refused) => return Ok(report_refusals(args.scenario.flows(), &refused)),
     };
     write_results(&args.out, &scenario, &outcome, &pfc)?;
     let mut out = io::stdout();
@@ -165,11 +165,40 @@ fn write_results(folder: &Path, scenario: &Scenario, outcome: &Outcome, pfc: &Pf
     })
 }
 
-fn compare(folders: &[PathBuf]) -> io::Result<ExitStatus> {
+fn run_verify(args: &VerifyArgs) -> io::Result<ExitStatus> {
+    let Some(scenario) = load(&args.scenario) else { return Ok(ExitStatus::BadInput) };
+    std::fs::create_dir_all(&args.out)?;
+    let mut run = |scenario: &Scenario| {
+        let progress = ProgressLine::new(scenario.flows.len() as u64);
+        simulate(scenario, (), &mut |p| progress.tell(p))
+    };
+    let Verification { plain, report } = match verify(&scenario, args.ensemble, args.max_error, &mut run) {
+        Ok(verification) => verification,
+        Err(refused) => return Ok(report_refusals(args.scenario.flows(), &refused)),
+    };
+    let path = args.out.join("verify.json");
+    write_report(&path, &report)?;
+    let mut out = io::stdout();
+    write!(out, "{report}")?;
+    writeln!(out, "the figures are in {}", path.display())?;
+    let faults = report.faults();
+    faults.iter().for_each(|fault| eprintln!("{fault}"));
+    Ok(if faults.is_empty() { explain(&plain) } else { ExitStatus::ErrorBound })
+}
+
+fn write_report(path: &Path, report: &Report) -> io::Result<()> {
+    let mut out = BufWriter::new(File::create(path)?);
+    serde_json::to_writer_pretty(&mut out, report)?;
+    writeln!(out)?;
+    out.flush()
+}
+
+fn compare(folders: &[PathBuf], accel: ReferenceTier) -> io::Result<ExitStatus> {
+    let options = Options { acceleration: accel.acceleration(), ..reference::NS3 };
     let (mut out, mut equal, mut all) = (io::stdout(), 0, 0);
     for folder in folders {
         for run in reference::find_runs(folder)? {
-            let comparison = reference::compare(&run);
+            let comparison = reference::compare(&run, &options);
             writeln!(out, "{comparison}")?;
             all += 1;
             equal += (comparison.verdict == reference::Verdict::Equal) as usize;
@@ -177,4 +206,45 @@ fn compare(folders: &[PathBuf]) -> io::Result<ExitStatus> {
     }
     writeln!(out, "{equal} of {all} runs equal ns-3")?;
     Ok(if equal == all && all > 0 { ExitStatus::Done } else { ExitStatus::Differs })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    fn parse(line: &str) -> Result<Command, clap::error::ErrorKind> {
+        Cli::try_parse_from(line.split_whitespace()).map(|cli| cli.command).map_err(|error| error.kind())
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn verify_takes_what_run_takes_and_its_own() {
+        let line = "wormhole verify --topology t --flows f --profile ns3 --accel exact";
+        let Ok(Command::Verify(args)) = parse(line) else { panic!("{line}") };
+        assert_eq!((args.ensemble, args.max_error, args.out), (0, None, "wormhole-out".into()));
+        assert_eq!(args.scenario.options().acceleration.tier, Tier::Exact);
+        let Ok(Command::Verify(args)) = parse(&format!("{line} --ensemble 8 --max-error 0.01 --out o")) else {
+            panic!("{line}")
+        };
+        assert_eq!((args.ensemble, args.max_error, args.out), (8, Some(0.01), "o".into()));
+        assert!(parse(&format!("{line} --max-error -1")).is_err());
+        assert!(parse(&format!("{line} --ensemble x")).is_err());
+    }
+
+    #[test]
+    fn reference_runs_are_not_accelerated_unless_asked_and_never_with_an_error() {
+        let tier = |line: &str| match parse(line) {
+            Ok(Command::Reference { accel, .. }) => Ok(accel.acceleration().tier),
+            Ok(other) => panic!("{other:?}"),
+            Err(kind) => Err(kind),
+        };
+        assert_eq!(tier("wormhole reference folder"), Ok(Tier::Off));
+        assert_eq!(tier("wormhole reference folder --accel exact"), Ok(Tier::Exact));
+        assert_eq!(tier("wormhole reference folder --accel bounded"), Err(clap::error::ErrorKind::InvalidValue));
+    }
 }

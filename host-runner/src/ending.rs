@@ -20,12 +20,15 @@ pub enum ExitStatus {
     OutOfLimits = 6,
     /// A run differs from its reference.
     Differs = 7,
+    /// Acceleration has changed results by more than it may.
+    ErrorBound = 8,
 }
 
 impl ExitStatus {
     /// The exit codes, for `--help`.
     pub const HELP: &str = "Exit codes: 0 done, 1 a file cannot be read or written, 2 bad command line, 3 bad input, \
-                            4 flows stalled or given up, 5 PFC deadlock, 6 out of limits, 7 a reference run differs";
+                            4 flows stalled or given up, 5 PFC deadlock, 6 out of limits, 7 a reference run differs, \
+                            8 acceleration has changed results by more than it may";
 }
 
 impl From<ExitStatus> for ExitCode {

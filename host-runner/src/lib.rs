@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod args;
 pub mod cli;
 pub mod cpu;
 pub mod demo;
@@ -14,3 +15,4 @@ pub mod reference;
 pub mod scenario;
 pub mod simulate;
 pub mod table;
+pub mod verify;

@@ -114,8 +114,24 @@ pub fn load_texts(texts: &Texts<'_>, options: &Options) -> Loaded {
     let usable = !all.has_errors() && !config_found.has_errors();
     let scenario = usable.then(|| Scenario::new(topology, &rows, &config, events, options, &mut config_found));
     all.extend(config_found);
+    all.extend(check_rate_quantum(options, scenario.as_ref()));
     let scenario = scenario.filter(|_| !all.has_errors());
     Loaded { scenario, description, found: all }
+}
+
+/// The reference simulator has no coarse rate registers, and congestion controls other than HPCC have none here.
+fn check_rate_quantum(options: &Options, scenario: Option<&Scenario>) -> Diagnostics {
+    let mut found = Diagnostics::of("--rate-quantum");
+    if options.rate_quantum == 0 {
+        return found;
+    }
+    let other = scenario.map(Scenario::cca_name).filter(|name| *name != "hpcc");
+    if options.profile == Profile::Ns3 {
+        found.error(0, "", "profile ns3 has rates as fine as ns-3's; a granularity needs --profile ps");
+    } else if let Some(name) = other {
+        found.warning(0, name, "only HPCC has a granularity of rates; this changes nothing");
+    }
+    found
 }
 
 /// ns-3 counts a flow's bytes in 32 bits and would silently send the rest only.
@@ -123,5 +139,45 @@ fn refuse_what_ns3_cannot_carry(rows: &[FlowRow], found: &mut Diagnostics) {
     for row in rows.iter().filter(|row| row.bytes > u64::from(u32::MAX)) {
         let message = "a flow of 4 GiB or more: profile ns3 carries none, profile ps does";
         found.error(0, &format!("{} {} {}", row.src.0, row.dst.0, row.bytes), message);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reference::NS3;
+    use wormhole_kernel::cca::CongestionControl;
+
+    fn load(options: &Options, config: &str) -> Loaded {
+        let texts = Texts {
+            topology: ("topology", "3 1 2\n2\n0 2 100Gbps 1us 0\n1 2 100Gbps 1us 0\n"),
+            flows: ("flows", "1\n0 1 3 100 1000 0\n"),
+            config: Some(("config", config)),
+            link_events: None,
+        };
+        load_texts(&texts, options)
+    }
+
+    #[test]
+    fn a_granularity_of_rates_is_for_hpcc_in_profile_ps() {
+        let quantum = |profile, rate_quantum| Options { profile, rate_quantum, ..NS3 };
+        let found = |loaded: &Loaded| loaded.found.all().iter().map(|d| d.to_string()).collect::<Vec<_>>();
+
+        let loaded = load(&quantum(Profile::Ps, 1_000_000), "CC_MODE 3");
+        assert_eq!(found(&loaded), [""; 0]);
+        let model = |loaded: Loaded| loaded.scenario.expect("a scenario").cca.id();
+        let fine = model(load(&quantum(Profile::Ps, 0), "CC_MODE 3"));
+        assert_ne!(model(loaded), fine, "the model is another");
+
+        let loaded = load(&quantum(Profile::Ps, 1_000_000), "CC_MODE 1");
+        let warning =
+            "--rate-quantum: warning: only HPCC has a granularity of rates; this changes nothing (found `dcqcn`)";
+        assert_eq!((found(&loaded), loaded.scenario.is_some()), (vec![warning.to_owned()], true));
+
+        let loaded = load(&quantum(Profile::Ns3, 1), "CC_MODE 3");
+        let error = "--rate-quantum: error: profile ns3 has rates as fine as ns-3's; a granularity needs --profile ps";
+        assert_eq!((found(&loaded), loaded.scenario.is_some()), (vec![error.to_owned()], false));
+
+        assert_eq!(found(&load(&quantum(Profile::Ns3, 0), "CC_MODE 1")), [""; 0]);
     }
 }

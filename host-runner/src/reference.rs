@@ -8,10 +8,18 @@ use crate::scenario::{DEFAULT_MAX_PACKETS, Options, Profile, Routing};
 use crate::simulate::simulate;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use wormhole_kernel::accel::{Acceleration, Detector, Tier};
 
-/// Options of a run that shall equal ns-3's.
-pub const NS3: Options =
-    Options { profile: Profile::Ns3, seed: 1, cca: None, routing: Routing::Ecmp, max_packets: DEFAULT_MAX_PACKETS };
+/// Options of a run that shall equal ns-3's, every packet simulated.
+pub const NS3: Options = Options {
+    profile: Profile::Ns3,
+    seed: 1,
+    cca: None,
+    routing: Routing::Ecmp,
+    max_packets: DEFAULT_MAX_PACKETS,
+    acceleration: Acceleration { tier: Tier::Off, detector: Detector::CYCLE },
+    rate_quantum: 0,
+};
 
 /// How a run compares.
 #[derive(Clone, PartialEq, Debug)]
@@ -37,6 +45,8 @@ pub struct Comparison {
     pub packet_hops: u64,
     /// Processor time of the run, seconds.
     pub cpu_s: f64,
+    /// [`Outcome::event_ratio`](crate::simulate::Outcome::event_ratio) of an accelerated run.
+    pub event_ratio: Option<f64>,
 }
 
 impl fmt::Display for Comparison {
@@ -48,7 +58,11 @@ impl fmt::Display for Comparison {
         };
         let speed = if self.cpu_s > 0.0 { self.packet_hops as f64 / self.cpu_s / 1e6 } else { 0.0 };
         let Comparison { name, flows, packet_hops, cpu_s, .. } = self;
-        write!(f, "{name:<28} {flows:>5} flows {packet_hops:>9} packet-hops {cpu_s:>8.3} s {speed:>6.1} M/s  {verdict}")
+        write!(f, "{name:<28} {flows:>5} flows {packet_hops:>9} packet-hops {cpu_s:>8.3} s {speed:>6.1} M/s  ")?;
+        if let Some(ratio) = self.event_ratio {
+            write!(f, "event ratio {ratio:>8.2}  ")?;
+        }
+        f.write_str(verdict)
     }
 }
 
@@ -72,15 +86,16 @@ pub fn find_runs(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(runs)
 }
 
-/// Makes the run of a folder in profile `ns3` and compares.
-pub fn compare(folder: &Path) -> Comparison {
+/// Makes the run of a folder and compares. `options` are [`NS3`], perhaps with an acceleration.
+pub fn compare(folder: &Path, options: &Options) -> Comparison {
     let name = folder.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
-    let mut comparison = Comparison { name, verdict: Verdict::Equal, flows: 0, packet_hops: 0, cpu_s: 0.0 };
-    comparison.verdict = run(folder, &mut comparison).unwrap_or_else(Verdict::Unusable);
+    let mut comparison =
+        Comparison { name, verdict: Verdict::Equal, flows: 0, packet_hops: 0, cpu_s: 0.0, event_ratio: None };
+    comparison.verdict = run(folder, options, &mut comparison).unwrap_or_else(Verdict::Unusable);
     comparison
 }
 
-fn run(folder: &Path, comparison: &mut Comparison) -> Result<Verdict, String> {
+fn run(folder: &Path, options: &Options, comparison: &mut Comparison) -> Result<Verdict, String> {
     let file = |name: &str| folder.join(name);
     let files = Files {
         topology: file("topology.txt"),
@@ -88,7 +103,7 @@ fn run(folder: &Path, comparison: &mut Comparison) -> Result<Verdict, String> {
         config: Some(file("config.txt")),
         link_events: None,
     };
-    let loaded = load_files(&files, &NS3);
+    let loaded = load_files(&files, options);
     let Some(scenario) = loaded.scenario else {
         return Err(loaded.found.all().first().map_or_else(String::new, |d| d.to_string()));
     };
@@ -103,6 +118,7 @@ fn run(folder: &Path, comparison: &mut Comparison) -> Result<Verdict, String> {
     let outcome = simulate(&scenario, &mut pfc, &mut |_| {}).map_err(|refused| refused[0].error.to_string())?;
     comparison.packet_hops = outcome.totals.packet_hops;
     comparison.cpu_s = outcome.cpu.as_secs_f64();
+    comparison.event_ratio = (options.acceleration.tier != Tier::Off).then(|| outcome.event_ratio());
     let got: Vec<FctRow> = fct_rows(&scenario, &outcome).collect();
     if let Some(difference) = first_difference(&want, &got) {
         return Ok(Verdict::Differs(difference));

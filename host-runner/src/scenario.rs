@@ -7,6 +7,7 @@ use crate::input::link_events::{LinkEvent, links_between};
 use crate::input::topology::Topology;
 use crate::ns3_setup::{Ns3Setup, PairFacts};
 use std::collections::BTreeSet;
+use wormhole_kernel::accel::{Acceleration, Tier};
 use wormhole_kernel::cca::CongestionControl;
 use wormhole_kernel::transport::DATA_HEADER_BYTES;
 use wormhole_kernel::units::PS_PER_S;
@@ -67,9 +68,14 @@ pub struct Options {
     pub routing: Routing,
     /// Most frames in the fabric at once.
     pub max_packets: usize,
+    /// What may be skipped, and how steady states are recognised.
+    pub acceleration: Acceleration,
+    /// Granularity of HPCC's rate registers in bit/s, profile `ps` only; 0: rates are as fine as they come.
+    pub rate_quantum: u64,
 }
 
 /// See the module.
+#[derive(Clone, Debug)]
 pub struct Scenario {
     /// Which model family.
     pub profile: Profile,
@@ -81,7 +87,7 @@ pub struct Scenario {
     pub nodes: Vec<NodeKind>,
     /// The links.
     pub links: Vec<LinkSpec>,
-    /// The flows in order of start; `token` is the index.
+    /// The flows in order of start. Tokens are 0, 1, 2 and so on: a flow's is its index here, and in `ns3_ideal_ns`.
     pub flows: Vec<FlowSpec>,
     /// ns-3's estimate of each flow's FCT alone, in nanoseconds: the last column of `fct.txt`.
     pub ns3_ideal_ns: Vec<u64>,
@@ -103,6 +109,17 @@ pub struct Scenario {
     pub stop: SimTime,
     /// Most frames in the fabric at once.
     pub max_packets: usize,
+    /// What may be skipped, and how steady states are recognised.
+    pub acceleration: Acceleration,
+}
+
+/// A tier's name on the command line and in outputs.
+pub fn tier_name(tier: Tier) -> &'static str {
+    match tier {
+        Tier::Off => "off",
+        Tier::Exact => "exact",
+        Tier::Bounded => "bounded",
+    }
 }
 
 impl Profile {
@@ -143,7 +160,7 @@ impl Scenario {
             flows,
             ns3_ideal_ns,
             link_events: events,
-            cca: cca(mode, config, options.profile),
+            cca: cca(mode, config, options),
             transport: transport(config, mtu, options.profile),
             thresholds,
             ecn: config.enable_qcn.unwrap_or(true),
@@ -151,6 +168,7 @@ impl Scenario {
             int_multiplier: config.int_multi.unwrap_or(1),
             stop: SimTime(config.simulator_stop_time.map_or(u64::MAX, |t| t.saturating_sub(1))),
             max_packets: options.max_packets,
+            acceleration: options.acceleration,
             nodes,
             links,
         }
@@ -249,13 +267,13 @@ fn window_rule(config: &Config, default: WindowRule) -> WindowRule {
     }
 }
 
-fn cca(mode: CcMode, config: &Config, profile: Profile) -> AnyCca {
+fn cca(mode: CcMode, config: &Config, options: &Options) -> AnyCca {
     let rate = |given: Option<u64>, default: BitRate| given.map_or(default, BitRate);
     match mode {
         CcMode::Hpcc => {
             let d = HpccConfig::default();
             let header = Ns3Telemetry { multiplier: config.int_multi.unwrap_or(1) };
-            let ns3 = profile == Profile::Ns3;
+            let ns3 = options.profile == Profile::Ns3;
             AnyCca::Hpcc(Hpcc::new(HpccConfig {
                 target: config.u_target.unwrap_or(d.target),
                 max_stage: config.mi_thresh.unwrap_or(d.max_stage),
@@ -267,7 +285,7 @@ fn cca(mode: CcMode, config: &Config, profile: Profile) -> AnyCca {
                 window: window_rule(config, d.window),
                 time_modulus: if ns3 { Span::from_ns(TIME_MODULUS_NS) } else { Span::ZERO },
                 byte_modulus: if ns3 { header.byte_modulus() } else { 0 },
-                rate_quantum: 0,
+                rate_quantum: options.rate_quantum,
             }))
         }
         CcMode::Dcqcn => {

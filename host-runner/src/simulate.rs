@@ -4,6 +4,7 @@ use crate::cpu::CpuClock;
 use crate::ideal::ideal_fct;
 use crate::scenario::{Profile, Routing, Scenario};
 use std::time::{Duration, Instant};
+use wormhole_kernel::accel::{Skipped, Tier};
 use wormhole_kernel::fabric::PortInfo;
 use wormhole_kernel::kernel::{PausedQueue, Step, Totals};
 use wormhole_kernel::router::Router;
@@ -33,10 +34,23 @@ pub enum Ending {
     OutOf(CapacityError),
 }
 
+impl Ending {
+    /// One word: `done`, `stop_time`, `deadlock`, `stalled`, or `out_of_<limit>`.
+    pub fn name(&self) -> String {
+        match self {
+            Ending::Done => "done".into(),
+            Ending::StopTime => "stop_time".into(),
+            Ending::Deadlock(_) => "deadlock".into(),
+            Ending::Stalled => "stalled".into(),
+            Ending::OutOf(fault) => format!("out_of_{}", fault.what),
+        }
+    }
+}
+
 /// One finished flow.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowRecord {
-    /// What the kernel says. `token` is the flow's index in the scenario.
+    /// What the kernel says. `token` is that of the flow in the scenario.
     pub completion: Completion,
     /// The least FCT the path allows: the flow alone, at line rate.
     pub ideal: Span,
@@ -59,6 +73,8 @@ pub struct Outcome {
     pub flows: Vec<FlowRecord>,
     /// Counters of the fabric.
     pub totals: Totals,
+    /// What acceleration has done.
+    pub skipped: Skipped,
     /// Each port, its neighbour and its counters.
     pub ports: Vec<PortReport>,
     /// When the last thing happened.
@@ -69,6 +85,14 @@ pub struct Outcome {
     pub cpu: Duration,
     /// Elapsed time of the run, set-up excluded.
     pub wall: Duration,
+}
+
+impl Outcome {
+    /// Events executed and skipped over events executed: how many times less work there was. 1 if nothing was skipped.
+    pub fn event_ratio(&self) -> f64 {
+        let executed = self.totals.events.max(1) as f64;
+        (executed + self.skipped.events as f64) / executed
+    }
 }
 
 /// What is told now and then during a run.
@@ -141,6 +165,7 @@ fn run<M: Models, O: Observer>(
     let refuse = |flow, error| vec![Refusal { flow, error }];
     let kernel = Kernel::new(&mut memory, &scenario.nodes, &scenario.links, models, &limits, observer);
     let mut kernel = kernel.map_err(|e| refuse(None, e))?;
+    kernel.accelerate(scenario.acceleration).map_err(|e| refuse(None, e.into()))?;
     let ideals = add_flows(scenario, &mut kernel)?;
     for event in &scenario.link_events {
         kernel.set_link(event.at, event.link, event.up).map_err(|e| refuse(None, e))?;
@@ -151,6 +176,7 @@ fn run<M: Models, O: Observer>(
     Ok(Outcome {
         flows,
         totals: kernel.totals(),
+        skipped: kernel.skipped(),
         ports: port_reports(&kernel),
         end: kernel.now(),
         ending,
@@ -159,16 +185,16 @@ fn run<M: Models, O: Observer>(
     })
 }
 
-/// Adds all flows; gives the ideal FCT of each.
+/// Adds all flows; gives the ideal FCT of each, by token.
 fn add_flows<M: Models, O: Observer>(
     scenario: &Scenario,
     kernel: &mut Kernel<'_, M, O>,
 ) -> Result<Vec<Span>, Vec<Refusal>> {
-    let mut ideals = Vec::with_capacity(scenario.flows.len());
+    let mut ideals = vec![Span::ZERO; scenario.flows.len()];
     let mut refused = Vec::new();
     for (index, flow) in scenario.flows.iter().enumerate() {
         match kernel.add_flow(flow).and_then(|_| ideal_fct(kernel, flow)) {
-            Ok(ideal) => ideals.push(ideal),
+            Ok(ideal) => ideals[flow.token as usize] = ideal,
             Err(error) => refused.push(Refusal { flow: Some(index), error }),
         }
     }
@@ -222,5 +248,52 @@ fn limits(scenario: &Scenario) -> Limits {
         packets: scenario.max_packets,
         outputs: 4_096,
         inputs: scenario.link_events.len(),
+        snapshot_words: snapshot_words(scenario),
+    }
+}
+
+/// Memory for the states of partitions, in words of 8 bytes: several copies of all that the scenario can hold at once,
+/// but no more than 1 GiB. It is only used as it is touched; none is reserved if nothing may be skipped.
+///
+/// The sizes are generous, not exact: acceleration does without what does not fit.
+pub fn snapshot_words(scenario: &Scenario) -> usize {
+    const COPIES: usize = 16;
+    const FLOW: usize = 128;
+    const FRAME: usize = 16;
+    const PORT: usize = 64;
+    const MOST: usize = 1 << 27;
+    if scenario.acceleration.tier == Tier::Off {
+        return 0;
+    }
+    let flows = scenario.flows.len().saturating_mul(FLOW);
+    let frames = scenario.max_packets.saturating_mul(FRAME);
+    let ports = scenario.links.len().saturating_mul(2 * PORT);
+    flows.saturating_add(frames).saturating_add(ports).saturating_mul(COPIES).min(MOST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::{Texts, load_texts};
+    use crate::reference::NS3;
+    use crate::scenario::Options;
+
+    #[test]
+    fn states_of_partitions_have_memory_only_if_something_may_be_skipped() {
+        let words = |tier, max_packets| {
+            let texts = Texts {
+                topology: ("topology", "3 1 2\n2\n0 2 100Gbps 1us 0\n1 2 100Gbps 1us 0\n"),
+                flows: ("flows", "1\n0 1 3 100 1000 0\n"),
+                config: None,
+                link_events: None,
+            };
+            let mut options = Options { max_packets, ..NS3 };
+            options.acceleration.tier = tier;
+            snapshot_words(&load_texts(&texts, &options).scenario.expect("a scenario"))
+        };
+        assert_eq!(words(Tier::Off, 1_000), 0);
+        // 16 times a flow, 1000 frames and 4 ports.
+        assert_eq!(words(Tier::Exact, 1_000), 16 * (128 + 16_000 + 4 * 64));
+        assert_eq!(words(Tier::Bounded, usize::MAX), 1 << 27);
     }
 }

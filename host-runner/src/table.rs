@@ -3,11 +3,12 @@
 use crate::outputs::Summary;
 use crate::scenario::Scenario;
 use crate::simulate::Outcome;
+use wormhole_kernel::accel::Tier;
 
 /// A few lines that sum a run up.
 pub fn summary(scenario: &Scenario, outcome: &Outcome) -> String {
     let s = Summary::new(scenario, outcome);
-    let rows = [
+    let mut rows = vec![
         ("profile, congestion control", format!("{}, {}", s.profile, s.cca)),
         ("flows finished", format!("{} of {}", s.flows_finished, s.flows)),
         ("simulated time", format!("{:.3} us", s.sim_time_ns as f64 / 1e3)),
@@ -18,5 +19,12 @@ pub fn summary(scenario: &Scenario, outcome: &Outcome) -> String {
         ("processor time", format!("{:.3} s ({:.1} M packet-hops/s)", s.cpu_s, s.packet_hops_per_cpu_s / 1e6)),
         ("peak memory", format!("{:.1} MB", s.peak_rss_mb)),
     ];
+    if scenario.acceleration.tier != Tier::Off {
+        rows.extend([
+            ("event ratio", format!("{:.2} ({} events skipped)", s.event_ratio, s.events_skipped)),
+            ("time skipped, exact", format!("{:.3} us, summed over partitions", s.time_exact_ns as f64 / 1e3)),
+            ("time skipped, bounded", format!("{:.3} us, summed over partitions", s.time_bounded_ns as f64 / 1e3)),
+        ]);
+    }
     rows.iter().map(|(name, value)| format!("{name:<28} {value}\n")).collect()
 }

@@ -39,6 +39,10 @@ pub trait BufferManager {
     /// Whether a paused sender at the ingress may go on now.
     fn resumes(&self, switch: &Self::Switch, port: &Self::Port, queue: &Self::Queue) -> bool;
 
+    /// Whether no decision about any queue could depend on what others hold, even if `more` bytes more were in the
+    /// switch than there are: then flows that share the switch but no port do not feel each other.
+    fn is_calm(&self, switch: &Self::Switch, more: u64) -> bool;
+
     /// Bytes held in the part of the buffer that ports share.
     fn shared_bytes(&self, switch: &Self::Switch) -> u64;
 

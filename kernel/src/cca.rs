@@ -92,11 +92,24 @@ impl CcaOut {
     }
 }
 
+/// What is absolute in a flow's state, at one moment: what a relative state is measured from.
+#[derive(Clone, Copy, Debug)]
+pub struct Origin<'a> {
+    /// The moment.
+    pub now: SimTime,
+    /// Bytes acknowledged by then.
+    pub acked: u64,
+    /// What a packet would read from each switch hop of its path, if it left there now: clock and byte counter as the
+    /// header has them. The queue is 0.
+    pub hops: &'a [IntHop],
+}
+
 /// A congestion-control algorithm.
 ///
-/// Who depends on it: the transport, once per ACK and per timer. An implementation MUST be deterministic, MUST
-/// keep all per-flow state in [`State`](Self::State), and MUST treat times as relative: moving every time in
-/// the state (by [`rebase`](Self::rebase)) and every argument by the same span changes nothing else.
+/// Who depends on it: the transport, once per ACK and per timer, and fast-forwarding. An implementation MUST be
+/// deterministic, MUST keep all per-flow state in [`State`](Self::State), and MUST treat times, byte positions and
+/// telemetry counters as relative: measuring a state from one [`Origin`] and setting it up again at another changes
+/// nothing but where it is.
 pub trait CongestionControl {
     /// Per-flow state: plain data, copied bit for bit into snapshots.
     type State: Pod;
@@ -119,12 +132,27 @@ pub trait CongestionControl {
     /// The retransmission timeout has expired.
     fn on_timeout(&self, state: &mut Self::State, now: SimTime, out: &mut CcaOut);
 
-    /// Moves every time stored in the state `by` later.
-    fn rebase(&self, state: &mut Self::State, by: Span);
+    /// The state measured from `origin`: two flows that behave alike from now on have equal ones, bit for bit. Its
+    /// times, byte positions and counters are no longer absolute; [`absolute`](Self::absolute) takes it back. `None`
+    /// if there is no such thing; flows of this algorithm are then always simulated.
+    fn relative(&self, state: &Self::State, origin: &Origin<'_>) -> Option<Self::State>;
 
-    /// Hash of the state relative to `now`: equal for states that behave alike. `None` if there is no such
-    /// thing; flows of this algorithm are then always simulated.
-    fn fingerprint(&self, state: &Self::State, now: SimTime) -> Option<u64>;
+    /// The inverse of [`relative`](Self::relative), at any origin with at least as many hops.
+    fn absolute(&self, relative: &Self::State, origin: &Origin<'_>) -> Self::State;
+
+    /// Whether the flow repeats itself: all else in its surroundings has come back to what it was, and its own
+    /// relative state has gone from `before` to `after`. Equal states do. A model may forgive a difference in what
+    /// had no effect in between and will have none in the next round either, if [`coast`](Self::coast) can bring it
+    /// forward.
+    fn repeats(&self, before: &Self::State, after: &Self::State) -> bool {
+        bytemuck::bytes_of(before) == bytemuck::bytes_of(after)
+    }
+
+    /// Brings what [`repeats`](Self::repeats) forgives forward by `rounds` more rounds like that from `before` to
+    /// `state`, to what it would have become, bit for bit. All states are relative.
+    fn coast(&self, state: &mut Self::State, before: &Self::State, rounds: u64) {
+        let _ = (state, before, rounds);
+    }
 }
 
 /// Telemetry as switches write it.
@@ -137,6 +165,15 @@ pub trait Telemetry {
 
     /// What the header holds of a hop: `hop` as the switch sees it, in full precision.
     fn record(&self, hop: IntHop, port: PortId) -> IntHop;
+
+    /// What the header rounds clock and byte counter down to.
+    fn units(&self) -> (Span, u64);
+
+    /// A record's clock and counter as distances back from `origin`, a record of the same port that is not older.
+    fn relative(&self, record: IntHop, origin: &IntHop) -> IntHop;
+
+    /// The inverse of [`relative`](Self::relative), at any origin.
+    fn absolute(&self, relative: IntHop, origin: &IntHop) -> IntHop;
 }
 
 /// Telemetry in full precision.
@@ -151,5 +188,19 @@ impl Telemetry for ExactTelemetry {
     #[inline(always)]
     fn record(&self, hop: IntHop, _port: PortId) -> IntHop {
         hop
+    }
+
+    fn units(&self) -> (Span, u64) {
+        (Span(1), 1)
+    }
+
+    fn relative(&self, record: IntHop, origin: &IntHop) -> IntHop {
+        let at = SimTime(origin.at.0.wrapping_sub(record.at.0));
+        IntHop { at, tx_bytes: origin.tx_bytes.wrapping_sub(record.tx_bytes), ..record }
+    }
+
+    // Distances back from an origin: measuring them twice gives the record again.
+    fn absolute(&self, relative: IntHop, origin: &IntHop) -> IntHop {
+        self.relative(relative, origin)
     }
 }

@@ -87,12 +87,41 @@ impl Tie {
 
     /// Bits of the per-instant counter: 67 million schedulings in one instant keep their order.
     const COUNTER_BITS: u32 = 26;
-    /// Delays from here on (0.27 s) count as equal; only flow starts, link events and the slowest links are that early.
+    /// Delays from here on (0.27 s) count as equal; only flow starts, link events and the slowest links are that
+    /// early.
     const MAX_DELAY: u64 = (1 << (64 - Self::COUNTER_BITS)) - 1;
 
     /// Whether the order of ties is that of delays for this delay and all shorter ones.
     pub(crate) fn tells_apart(delay: Span) -> bool {
         delay.0 < Self::MAX_DELAY
+    }
+
+    /// The delay, if it can be told.
+    pub(crate) fn delay(self) -> Option<Span> {
+        let earliness = self.0 >> Self::COUNTER_BITS;
+        (earliness > 0).then(|| Span(Self::MAX_DELAY - earliness))
+    }
+
+    pub(crate) fn same_delay(self, other: Tie) -> bool {
+        self.0 >> Self::COUNTER_BITS == other.0 >> Self::COUNTER_BITS
+    }
+
+    const COUNT: u64 = (1 << Self::COUNTER_BITS) - 1;
+
+    /// Its place among those of its instant and delay.
+    pub(crate) fn count(self) -> u64 {
+        self.0 & Self::COUNT
+    }
+
+    /// The same at another place.
+    pub(crate) fn with_count(self, count: u64) -> Tie {
+        Tie(self.0 & !Self::COUNT | count.min(Self::COUNT))
+    }
+
+    /// For something that is put back as the `count`th of its kind: after what is issued, in order of putting back.
+    pub(crate) fn put_back(self, count: u64) -> Tie {
+        let half = 1 << (Self::COUNTER_BITS - 1);
+        self.with_count(half | (count % half))
     }
 
     fn new(delay: Span, count: u64) -> Tie {
@@ -138,6 +167,11 @@ impl Clock {
         EventKey { at: self.now() + delay, tie }
     }
 
+    /// What is issued from now on in this instant comes after place `count`.
+    pub(crate) fn pass(&mut self, count: u64) {
+        self.issued = self.issued.max(count + 1);
+    }
+
     /// The key of something scheduled at `issued`, a time at or before now, for `at`.
     pub fn issue_as_of(&mut self, issued: SimTime, at: SimTime) -> EventKey {
         let tie = Tie::new(at.since(issued), self.issued);
@@ -160,6 +194,8 @@ pub enum Event {
     TxDone(PortId),
     /// A queue pair of this host port may be due by its pacing.
     Wake(PortId),
+    /// The partition that this port is in is to be woken.
+    Unpark(PortId),
     /// A congestion-control timer of a queue pair.
     Cca(QpId, usize),
     /// The queue pair's own timer: opening, later the retransmission timeout.
@@ -200,6 +236,7 @@ impl TimerMap {
             Event::Arrive(p) => (p.0, 0),
             Event::TxDone(p) => (p.0, 1),
             Event::Wake(p) => (p.0, 2),
+            Event::Unpark(p) => (p.0, 3),
             Event::Cca(q, slot) => (self.ports + q.0, slot as u32),
             Event::Qp(q) => (self.ports + q.0, CCA_TIMERS as u32),
             Event::Start => (self.ports + self.qps, 0),
@@ -216,7 +253,8 @@ impl TimerMap {
             match slot {
                 0 => Event::Arrive(PortId(owner)),
                 1 => Event::TxDone(PortId(owner)),
-                _ => Event::Wake(PortId(owner)),
+                2 => Event::Wake(PortId(owner)),
+                _ => Event::Unpark(PortId(owner)),
             }
         } else if owner < self.ports + self.qps {
             let qp = QpId(owner - self.ports);
@@ -269,6 +307,7 @@ mod tests {
             Event::Arrive(PortId(2)),
             Event::TxDone(PortId(0)),
             Event::Wake(PortId(1)),
+            Event::Unpark(PortId(0)),
             Event::Cca(QpId(1), 2),
             Event::Qp(QpId(0)),
             Event::Start,

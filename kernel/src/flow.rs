@@ -67,7 +67,7 @@ pub enum FlowEnd {
 pub struct Completion {
     /// The flow.
     pub flow: FlowId,
-    gave_up: u32,
+    pub(crate) gave_up: u32,
     /// The token of its spec.
     pub token: u64,
     /// When its queue pair opened.
@@ -76,13 +76,11 @@ pub struct Completion {
     pub fct: Span,
     /// Its payload bytes.
     pub bytes: u64,
+    /// Mean over its acknowledgements of the time since their data packets were built.
+    pub mean_rtt: Span,
 }
 
 impl Completion {
-    pub(crate) fn new(flow: FlowId, token: u64, start: SimTime, fct: Span, bytes: u64, end: FlowEnd) -> Completion {
-        Completion { flow, gave_up: (end == FlowEnd::GaveUp) as u32, token, start, fct, bytes }
-    }
-
     /// How the flow ended.
     pub fn end(&self) -> FlowEnd {
         if self.gave_up == 0 { FlowEnd::Done } else { FlowEnd::GaveUp }

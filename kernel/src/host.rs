@@ -96,6 +96,10 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let (port, flow) = (slot.port, slot.flow);
         self.nics[port.index()].push(self.qps.slots, qp);
         debug!("{} ps: flow {} starts", now.0, flow.0);
+        if self.accelerates() {
+            self.join(qp);
+            self.watch_from(qp);
+        }
         self.observer.flow_started(now, flow);
         if !self.fabric.port(port).is_up() {
             self.restart_timeout(qp);
@@ -105,7 +109,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
 
     /// Asks the router for the paths of a queue pair again, if links have changed since.
     #[inline(always)]
-    fn refresh_paths(&mut self, qp: QpId) {
+    pub(crate) fn refresh_paths(&mut self, qp: QpId) {
         if self.qps.slots[qp.index()].path_epoch != self.route_epoch {
             self.find_paths(qp);
         }
@@ -239,6 +243,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let idle = slot.in_flight() == 0;
         slot.snd_nxt += payload as u64;
         slot.frames += 1;
+        slot.peak_frames = slot.peak_frames.max(slot.frames);
         let id = self.new_frame(frame);
         self.transmit(port, id);
         let slot = &mut self.qps.slots[qp.index()];
@@ -260,6 +265,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             packet: frame.token,
         };
         let mut packet = Packet {
+            arrival: self.clock.current(),
             seq: frame.token,
             qp: QpId::NONE.0,
             bytes: frame.bytes,
@@ -272,8 +278,10 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         };
         packet.set_kind(PacketKind::External);
         let id = self.new_frame(packet);
+        self.visitors += 1;
         match self.route(frame.src, &key) {
             Some(port) => {
+                self.trespass(port, None);
                 self.enqueue(port, CONTROL_PRIORITY, id);
                 self.try_send_host(port);
             }
@@ -316,6 +324,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             return self.drop_frame(port, id);
         }
         self.packets.remove(id);
+        self.visitors -= 1;
         let frame = ExternalFrame {
             at: self.clock.now(),
             token: packet.seq,
@@ -421,6 +430,13 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let mut out = CcaOut::new(slot.control);
         self.models.ccas[slot.cca as usize].on_ack(&mut self.qps.cca[qp.index()], &ack, &mut out);
         let port = slot.port;
+        slot.rtt_sum += ack.rtt;
+        slot.acks += 1;
+        if slot.snd_una >= slot.section {
+            slot.section = u64::MAX;
+            self.to_look_at = qp;
+            self.interrupted = true;
+        }
         if finished {
             self.finish(qp, FlowEnd::Done);
             self.apply_control(qp, &out);
@@ -436,7 +452,8 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     }
 
     pub(crate) fn cca_timer(&mut self, qp: QpId, timer: usize) {
-        let slot = &self.qps.slots[qp.index()];
+        let slot = &mut self.qps.slots[qp.index()];
+        slot.timers = slot.timers.wrapping_add(1);
         let mut out = CcaOut::new(slot.control);
         let cca = &self.models.ccas[slot.cca as usize];
         cca.on_timer(&mut self.qps.cca[qp.index()], timer, self.clock.now(), &mut out);
@@ -490,7 +507,15 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         slot.expected = 0;
         slot.nack_until = SimTime::ZERO;
         slot.last_nack = 0;
-        let record = Completion::new(slot.flow, slot.token, slot.start, now.since(slot.start), slot.size, end);
+        let record = Completion {
+            flow: slot.flow,
+            token: slot.token,
+            start: slot.start,
+            fct: now.since(slot.start),
+            bytes: slot.size,
+            mean_rtt: Span(slot.rtt_sum.0 / slot.acks.max(1)),
+            gave_up: (end == FlowEnd::GaveUp) as u32,
+        };
         let port = slot.port;
         for timer in 0..CCA_TIMERS {
             self.cancel(Event::Cca(qp, timer));
@@ -503,6 +528,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         self.push_completion(record);
         self.observer.flow_finished(now, &record);
         self.models.nic.finished(&mut self.nics[port.index()], self.qps.slots, qp);
+        self.flow_left(qp);
     }
 
     /// Frees the slot of a queue pair that is out of its NIC's queue and of which no frame is left.
@@ -510,6 +536,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     pub(crate) fn retire_if_done(&mut self, qp: QpId) {
         let slot = &self.qps.slots[qp.index()];
         if slot.frames == 0 && slot.state() == QpState::Retired {
+            self.leave(qp);
             self.qps.remove(qp);
         }
     }
@@ -526,6 +553,15 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let timer = self.timers.timer(Event::Qp(qp));
         if self.events.pending(timer).is_none() {
             let key = self.clock.issue(slot.deadline.since(now));
+            self.schedule(Event::Qp(qp), key);
+        }
+    }
+
+    /// Waits for the time-out of a queue pair that comes back into the simulation.
+    pub(crate) fn resume_timeout(&mut self, qp: QpId) {
+        let slot = &self.qps.slots[qp.index()];
+        if slot.timeout != Span::MAX && slot.in_flight() > 0 {
+            let key = self.clock.issue(slot.deadline.since(self.clock.now()));
             self.schedule(Event::Qp(qp), key);
         }
     }

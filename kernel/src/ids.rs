@@ -47,4 +47,6 @@ ids! {
     QpId;
     /// A frame in a queue or on a wire.
     PacketId;
+    /// A set of flows and ports that nothing else influences (see `accel`).
+    PartitionId;
 }

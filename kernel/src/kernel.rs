@@ -12,13 +12,16 @@
 //!
 //! The kernel reads no clock, no file and no random source, and does not allocate.
 
+use crate::accel::arena::Arena;
+use crate::accel::partition::Partitions;
+use crate::accel::{Acceleration, Skipped};
 use crate::buffer::BufferManager;
 use crate::cca::{CongestionControl, MAX_INT_HOPS};
 use crate::error::{CapacityError, Error};
 use crate::event::{Clock, Event, EventKey, Tie, TimerMap};
 use crate::fabric::{Fabric, FabricSize, LinkSpec, NodeKind};
 use crate::flow::{Completion, FlowQueue, FlowSpec};
-use crate::ids::{FlowId, LinkId, NodeId, PacketId, PortId};
+use crate::ids::{FlowId, LinkId, NodeId, PacketId, PortId, QpId};
 use crate::input::{Command, ExternalFrame, Inputs};
 use crate::lane::Lanes;
 use crate::limits::Limits;
@@ -59,7 +62,8 @@ pub enum Step {
     /// The number of events asked for has been executed.
     Budget,
     /// Nothing moves any more, and only timers that cannot change that are left: frames wait in queues that stay
-    /// paused (a PFC deadlock, see [`Kernel::paused_queues`]), or flows wait for acknowledgements that will never come.
+    /// paused (a PFC deadlock, see [`Kernel::paused_queues`]), or flows wait for acknowledgements that will never
+    /// come.
     Stalled,
 }
 
@@ -146,6 +150,20 @@ pub struct Kernel<'a, M: Models, O: Observer = ()> {
     pub(crate) fault: Option<CapacityError>,
     /// Outputs are full, frames run out, or there is a fault: looked at before the next event.
     pub(crate) interrupted: bool,
+    pub(crate) acceleration: Acceleration,
+    pub(crate) skipped: Skipped,
+    pub(crate) partitions: Partitions<'a>,
+    /// Per node: bytes that parked partitions may come to have in it. Empty without memory for acceleration.
+    pub(crate) reserve: &'a mut [u64],
+    pub(crate) arena: Arena<'a>,
+    /// The pending-event set of a partition that catches up with the present.
+    pub(crate) side_events: M::Queue<'a>,
+    /// Timers put back so far.
+    pub(crate) put_back: u64,
+    /// Frames from outside in the fabric.
+    pub(crate) visitors: u32,
+    /// The queue pair on whose acknowledgement its partition is to be looked at, before the next event.
+    pub(crate) to_look_at: QpId,
     next_flow: u32,
 }
 
@@ -170,6 +188,15 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
             + Inputs::words(limits.inputs)
             + Ring::<Completion>::words(limits.outputs)
             + Ring::<ExternalFrame>::words(limits.outputs)
+            + Partitions::words(Self::accelerated(limits, limits.active_flows))
+            + words_for::<u64>(Self::accelerated(limits, size.nodes))
+            + Arena::words(limits.snapshot_words)
+            + M::Queue::words(Self::accelerated(limits, timers))
+    }
+
+    /// A number of things that only acceleration needs.
+    fn accelerated(limits: &Limits, things: usize) -> usize {
+        if limits.snapshot_words == 0 { 0 } else { things }
     }
 
     /// Builds an idle simulation at time 0 in `words`, which MUST be zero.
@@ -220,6 +247,15 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
             unfinished: 0,
             fault: None,
             interrupted: true,
+            acceleration: Acceleration::default(),
+            skipped: Skipped::default(),
+            partitions: Partitions::carve(carver, Self::accelerated(limits, limits.active_flows))?,
+            reserve: carver.take(Self::accelerated(limits, nodes.len()))?,
+            arena: Arena::carve(carver, limits.snapshot_words)?,
+            side_events: M::Queue::carve(carver, Self::accelerated(limits, timers.len()), horizon)?,
+            put_back: 0,
+            visitors: 0,
+            to_look_at: QpId::NONE,
             next_flow: 0,
             fabric,
         };
@@ -277,6 +313,11 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
     /// If there is no such port.
     pub fn port_stats(&self, port: PortId) -> PortStats {
         self.ports[port.index()].stats()
+    }
+
+    /// What acceleration has done so far.
+    pub fn skipped(&self) -> Skipped {
+        self.skipped
     }
 
     /// Flows added and not yet started.
@@ -509,6 +550,10 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
     /// Something needs the caller's attention before the next event: outputs are full, frames or a limit run out.
     #[cold]
     fn interruption(&mut self) -> Option<Result<Step, CapacityError>> {
+        if self.to_look_at.is_some() {
+            let qp = core::mem::replace(&mut self.to_look_at, QpId::NONE);
+            self.look(qp);
+        }
         if let Some(fault) = self.fault.take() {
             return Some(Err(fault));
         }
@@ -531,7 +576,7 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
     }
 
     /// The earliest timer has come due.
-    fn timer_due(&mut self) {
+    pub(crate) fn timer_due(&mut self) {
         let Some((_, timer)) = self.events.pop() else { return };
         self.next_timer = self.events.peek().unwrap_or(EventKey::NEVER);
         match self.timers.event(timer) {
@@ -539,8 +584,10 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
             Event::TxDone(port) => self.try_send(port),
             Event::Wake(port) => {
                 self.wakes -= 1;
+                self.ports[port.index()].wakes = self.ports[port.index()].wakes.wrapping_add(1);
                 self.try_send(port);
             }
+            Event::Unpark(port) => self.unpark(port),
             Event::Cca(qp, timer) => self.cca_timer(qp, timer),
             Event::Qp(qp) => self.qp_timer(qp),
             Event::Start => self.start_flows(),

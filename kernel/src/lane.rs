@@ -11,8 +11,8 @@
 //! the earliest heads, and finding it compares one word a lane.
 
 use crate::event::{EventKey, Tie};
-use crate::ids::{PacketId, PortId};
-use crate::packet::{PacketList, PacketPool};
+use crate::ids::{FlowId, PacketId, PortId};
+use crate::packet::{Packet, PacketList, PacketPool};
 use crate::port::Port;
 use crate::units::{SimTime, Span};
 use core::hint::select_unpredictable;
@@ -181,23 +181,207 @@ impl Lanes {
         port
     }
 
-    /// Moves the frames that are under way to `ingress` from all lanes to `taken`.
-    pub(crate) fn cut(&mut self, packets: &mut PacketPool<'_>, ingress: PortId, taken: &mut PacketList) {
+    /// Moves the frames for which `is_cut` says so from all lanes to `taken`.
+    pub(crate) fn cut(
+        &mut self,
+        packets: &mut PacketPool<'_>,
+        is_cut: impl Fn(&Packet) -> bool,
+        taken: &mut PacketList,
+    ) {
         for lane in 0..self.used {
-            if self.lanes[lane].kind != LaneKind::Arrival {
-                continue;
-            }
-            let mut next = core::mem::replace(&mut self.lanes[lane].head, NONE);
-            self.set_due(lane, EventKey::NEVER);
+            let mut next = self.drain(lane, LaneKind::Arrival);
             while next != NONE {
                 let id = PacketId(next);
                 next = packets.get(id).next;
-                if packets.get(id).ingress() == ingress {
+                if is_cut(packets.get(id)) {
                     taken.push(packets, id);
                 } else {
                     self.push_frame(lane, packets, id);
                 }
             }
+        }
+    }
+
+    /// Takes the ports for which `is_cut` says so out of all lanes.
+    pub(crate) fn cut_ports(&mut self, ports: &mut [Port], is_cut: impl Fn(&Port) -> bool) {
+        for lane in 0..self.used {
+            let mut next = self.drain(lane, LaneKind::TxDone);
+            while next != NONE {
+                let port = PortId(next);
+                next = ports[port.index()].next_done;
+                if !is_cut(&ports[port.index()]) {
+                    self.push_port(lane, ports, port);
+                }
+            }
+        }
+    }
+
+    /// Empties a lane if it is of this kind; gives what was its head.
+    fn drain(&mut self, lane: usize, kind: LaneKind) -> u32 {
+        if self.lanes[lane].kind != kind {
+            return NONE;
+        }
+        self.set_due(lane, EventKey::NEVER);
+        core::mem::replace(&mut self.lanes[lane].head, NONE)
+    }
+
+    /// Calls `visit` with every frame in a lane.
+    pub(crate) fn each_frame(&self, packets: &PacketPool<'_>, mut visit: impl FnMut(PacketId, &Packet)) {
+        for lane in self.lanes[..self.used].iter().filter(|l| l.kind == LaneKind::Arrival) {
+            let mut next = lane.head;
+            while next != NONE {
+                let packet = packets.get(PacketId(next));
+                visit(PacketId(next), packet);
+                next = packet.next;
+            }
+        }
+    }
+
+    /// Puts a frame back into its lane, if there is one. `elder` tells the seniority of the partition of a frame.
+    pub(crate) fn merge_frame(
+        &mut self,
+        packets: &mut PacketPool<'_>,
+        id: PacketId,
+        merge: &mut Merge,
+        elder: impl Fn(&Packet) -> Option<FlowId>,
+    ) -> bool {
+        let delay = packets.get(id).arrival.tie.delay();
+        let lane = delay.and_then(|delay| self.find(LaneKind::Arrival, delay, &mut 0));
+        let Some(lane) = lane else { return false };
+        self.merge(lane, &mut (packets, elder), id.0, merge);
+        true
+    }
+
+    /// Puts a port that is sending back into its lane, if there is one.
+    pub(crate) fn merge_port(
+        &mut self,
+        ports: &mut [Port],
+        port: PortId,
+        merge: &mut Merge,
+        elder: impl Fn(&Port) -> Option<FlowId>,
+    ) -> bool {
+        let delay = ports[port.index()].idle_from.tie.delay();
+        let lane = delay.and_then(|delay| self.find(LaneKind::TxDone, delay, &mut 0));
+        let Some(lane) = lane else { return false };
+        self.merge(lane, &mut (ports, elder), port.0, merge);
+        true
+    }
+
+    /// Inserts by time; of one time, partitions that are in step go by their elders.
+    fn merge(&mut self, lane: usize, list: &mut impl LaneList, id: u32, merge: &mut Merge) {
+        let (key, elder) = (list.due(id), list.elder(id));
+        let state = &mut self.lanes[lane];
+        let mut before = merge.last(lane, state);
+        let mut next = if before == NONE { state.head } else { list.next(before) };
+        while next != NONE {
+            let at = list.due(next).at;
+            if at > key.at || at == key.at && elder < list.elder(next) {
+                break;
+            }
+            before = next;
+            next = list.next(next);
+        }
+        list.set_next(id, next);
+        if before == NONE {
+            state.head = id;
+        } else {
+            list.set_next(before, id);
+        }
+        if next == NONE {
+            state.tail = id;
+        }
+        merge.put(lane, state, id);
+        merge.number(list, before, id);
+        let due = list.due(self.lanes[lane].head);
+        self.set_due(lane, due);
+    }
+}
+
+/// What lanes are lists of.
+trait LaneList {
+    fn due(&self, id: u32) -> EventKey;
+    fn set_tie(&mut self, id: u32, tie: Tie);
+    fn next(&self, id: u32) -> u32;
+    fn set_next(&mut self, id: u32, next: u32);
+    fn elder(&self, id: u32) -> Option<FlowId>;
+}
+
+impl<E: Fn(&Packet) -> Option<FlowId>> LaneList for (&mut PacketPool<'_>, E) {
+    fn due(&self, id: u32) -> EventKey {
+        self.0.get(PacketId(id)).arrival
+    }
+    fn set_tie(&mut self, id: u32, tie: Tie) {
+        self.0.get_mut(PacketId(id)).arrival.tie = tie;
+    }
+    fn next(&self, id: u32) -> u32 {
+        self.0.get(PacketId(id)).next
+    }
+    fn set_next(&mut self, id: u32, next: u32) {
+        self.0.get_mut(PacketId(id)).next = next;
+    }
+    fn elder(&self, id: u32) -> Option<FlowId> {
+        (self.1)(self.0.get(PacketId(id)))
+    }
+}
+
+impl<E: Fn(&Port) -> Option<FlowId>> LaneList for (&mut [Port], E) {
+    fn due(&self, id: u32) -> EventKey {
+        self.0[id as usize].idle_from
+    }
+    fn set_tie(&mut self, id: u32, tie: Tie) {
+        self.0[id as usize].idle_from.tie = tie;
+    }
+    fn next(&self, id: u32) -> u32 {
+        self.0[id as usize].next_done
+    }
+    fn set_next(&mut self, id: u32, next: u32) {
+        self.0[id as usize].next_done = next;
+    }
+    fn elder(&self, id: u32) -> Option<FlowId> {
+        (self.1)(&self.0[id as usize])
+    }
+}
+
+/// Where things that are put back in order of time went last, lane by lane.
+pub(crate) struct Merge {
+    last: [(LaneKind, Span, u32); LANES],
+    highest: u64,
+}
+
+impl Default for Merge {
+    fn default() -> Merge {
+        Merge { last: [(LaneKind::Arrival, Span::MAX, NONE); LANES], highest: 0 }
+    }
+}
+
+impl Merge {
+    /// Highest place among those of one instant and delay that was given.
+    pub(crate) fn highest(&self) -> u64 {
+        self.highest
+    }
+
+    /// What was put into this lane last. Lanes move as new ones come up: then it is not known any more.
+    fn last(&self, lane: usize, state: &Lane) -> u32 {
+        let (kind, delay, last) = self.last[lane];
+        if (kind, delay) == (state.kind, state.delay) { last } else { NONE }
+    }
+
+    fn put(&mut self, lane: usize, state: &Lane, id: u32) {
+        self.last[lane] = (state.kind, state.delay, id);
+    }
+
+    /// Sees to it that places rise along the list about a newcomer.
+    fn number(&mut self, list: &mut impl LaneList, before: u32, id: u32) {
+        let at = list.due(id).at;
+        let mut next = id;
+        let mut least = if before != NONE && list.due(before).at == at { list.due(before).tie.count() + 1 } else { 0 };
+        while next != NONE && list.due(next).at == at && (list.due(next).tie.count() < least || next == id) {
+            let tie = list.due(next).tie;
+            let count = tie.count().max(least);
+            list.set_tie(next, tie.with_count(count));
+            self.highest = self.highest.max(count);
+            least = count + 1;
+            next = list.next(next);
         }
     }
 }
@@ -207,7 +391,6 @@ mod tests {
     use super::*;
     use crate::event::Clock;
     use crate::memory::Carver;
-    use crate::packet::Packet;
 
     fn send(lanes: &mut Lanes, packets: &mut PacketPool<'_>, clock: &mut Clock, delay: u64, ingress: u32) -> bool {
         let arrival = clock.issue(Span(delay));
@@ -229,7 +412,7 @@ mod tests {
             clock.advance(EventKey { at: SimTime(round as u64 * 3), tie: Tie(0) });
         }
         let mut taken = PacketList::EMPTY;
-        lanes.cut(&mut packets, PortId(4), &mut taken);
+        lanes.cut(&mut packets, |p| p.ingress() == PortId(4), &mut taken);
         assert_eq!(core::iter::from_fn(|| taken.pop(&packets)).count(), 4);
         let mut last = EventKey::default();
         for _ in 0..36 {

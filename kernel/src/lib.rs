@@ -1,6 +1,7 @@
 #![no_std]
 #![doc = include_str!("../README.md")]
 
+pub mod accel;
 pub mod buffer;
 pub mod cca;
 pub mod error;

@@ -9,7 +9,7 @@ use crate::log::debug;
 use crate::marker::LossModel;
 use crate::models::Models;
 use crate::observer::Observer;
-use crate::packet::PacketList;
+use crate::packet::{PacketKind, PacketList};
 use crate::port::Port;
 use crate::queue::EventQueue;
 use crate::router::Router;
@@ -155,7 +155,9 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     /// Gives a frame's slot back.
     #[inline(always)]
     pub(crate) fn free_frame(&mut self, id: PacketId) {
-        let qp = self.packets.get(id).qp();
+        let packet = self.packets.get(id);
+        let qp = packet.qp();
+        self.visitors -= u32::from(packet.kind() == PacketKind::External);
         self.packets.remove(id);
         if qp.is_some() {
             self.qps.slots[qp.index()].frames -= 1;
@@ -194,19 +196,21 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             return;
         }
         debug!("{} ps: link {} up: {}", self.clock.now().0, link.0, up as u8);
+        self.wake_all();
         self.fabric.set_up(link, up);
         self.route_epoch += 1;
         self.models.router.links_changed(&self.fabric);
         if up {
             ends.into_iter().for_each(|port| self.try_send(port));
-            return;
+        } else {
+            for port in ends {
+                self.cut_wire(port);
+                self.flush_queues(port);
+                self.forget_pauses(port);
+            }
+            self.move_queue_pairs(&ends);
         }
-        for port in ends {
-            self.cut_wire(port);
-            self.flush_queues(port);
-            self.forget_pauses(port);
-        }
-        self.move_queue_pairs(&ends);
+        self.repartition();
     }
 
     /// Frames on a wire that is cut are lost.
@@ -218,7 +222,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         while let Some(id) = own.pop(&self.packets) {
             lost.push(&mut self.packets, id);
         }
-        self.lanes.cut(&mut self.packets, peer, &mut lost);
+        self.lanes.cut(&mut self.packets, |packet| packet.ingress() == peer, &mut lost);
         while let Some(id) = lost.pop(&self.packets) {
             self.on_wire -= 1;
             self.drop_frame(peer, id);

@@ -26,7 +26,8 @@ pub trait Nic {
 
     /// Chooses. `paused`: bit p means that priority p is paused. `wake`: the wake-up already set, if any.
     ///
-    /// The answer MUST be a queue pair in `queue` that is not [blocked](Qp::blocked) and is due, or a time after `now`.
+    /// The answer MUST be a queue pair in `queue` that is not [blocked](Qp::blocked) and is due, or a time after
+    /// `now`.
     fn poll(&self, queue: &mut NicQueue, qps: &mut [Qp], now: SimTime, paused: u8, wake: Option<SimTime>) -> NicPoll;
 
     /// A queue pair has finished. It leaves the queue now, or in a later [`poll`](Self::poll).

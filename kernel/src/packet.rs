@@ -182,6 +182,18 @@ impl<'a> PacketPool<'a> {
         self.free.head = id;
     }
 
+    /// Gives the slot of a frame back, but keeps room for the frame: it will return.
+    pub(crate) fn shelve(&mut self, id: PacketId) {
+        self.live += 1;
+        self.remove(id);
+    }
+
+    /// A slot for a frame that returns.
+    pub(crate) fn unshelve(&mut self, packet: Packet) -> PacketId {
+        self.live -= 1;
+        self.insert(packet)
+    }
+
     #[inline(always)]
     pub(crate) fn get(&self, id: PacketId) -> &Packet {
         &self.packets[id.index()]
@@ -199,6 +211,11 @@ impl<'a> PacketPool<'a> {
         let packet = &mut self.packets[id.index()];
         self.hops[id.index()][packet.int_hops as usize % MAX_INT_HOPS] = hop;
         packet.int_hops = packet.int_hops.saturating_add(1);
+    }
+
+    /// Sets one record of a packet's telemetry, which counts it already.
+    pub(crate) fn set_hop(&mut self, id: PacketId, hop: u8, record: IntHop) {
+        self.hops[id.index()][hop as usize % MAX_INT_HOPS] = record;
     }
 
     #[inline(always)]
@@ -227,6 +244,14 @@ impl PacketList {
     #[inline(always)]
     pub(crate) fn head(&self) -> Option<PacketId> {
         (!self.is_empty()).then_some(self.head)
+    }
+
+    /// The frames, oldest first.
+    pub(crate) fn iter<'p>(&self, pool: &'p PacketPool<'_>) -> impl Iterator<Item = PacketId> + 'p {
+        core::iter::successors(self.head(), |id| {
+            let next = PacketId(pool.get(*id).next);
+            next.is_some().then_some(next)
+        })
     }
 
     #[inline(always)]

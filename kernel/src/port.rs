@@ -2,7 +2,7 @@
 
 use crate::event::EventKey;
 use crate::fabric::PortInfo;
-use crate::ids::{NodeId, PortId};
+use crate::ids::{NodeId, PartitionId, PortId};
 use crate::packet::PacketList;
 use crate::units::{SimTime, Span};
 use bytemuck::{Pod, Zeroable};
@@ -22,6 +22,10 @@ pub struct PortStats {
     pub pauses: u64,
     /// Frames lost here: refused by the buffer, lost by the link, without a route, or on a dead link.
     pub drops: u64,
+    /// Sum over all frames of their bytes times the nanoseconds they waited here: the integral of the queue over time.
+    pub queue_byte_ns: u64,
+    /// Time that was skipped, not simulated; the counters above include what was sent in it.
+    pub skipped: Span,
 }
 
 /// One priority's queue of a port.
@@ -75,7 +79,8 @@ pub(crate) struct Port {
     pub(crate) scheduler: u8,
     pub(crate) at_host: u8,
     pub(crate) lossy: u8,
-    pad: [u8; 14],
+    pad: [u8; 6],
+    pub(crate) queue_byte_ns: u64,
 
     /// Of a small and of a large size: traffic has two, ACKs and data.
     tx_cache: [TxCache; 2],
@@ -90,7 +95,17 @@ pub(crate) struct Port {
     pub(crate) paused_since: SimTime,
     /// Frames on the wire that found no lane, oldest first. Only the oldest has a timer.
     pub(crate) lane: PacketList,
-    pad_to_line: [u64; 4],
+    pub(crate) skipped: Span,
+    /// The partition it is in, and the next port there.
+    pub(crate) partition: PartitionId,
+    pub(crate) next_member: PortId,
+    /// Its number in the partition, while a snapshot is made.
+    pub(crate) local: u32,
+    /// The last search that found it, and the port found next.
+    pub(crate) found_by: u32,
+    pub(crate) next_found: PortId,
+    /// Wake-ups of the NIC that have come, modulo 2^32.
+    pub(crate) wakes: u32,
 }
 
 const _: () = assert!(size_of::<Port>() == 192);
@@ -104,6 +119,7 @@ impl Port {
             delay: info.delay,
             at_host: at_host as u8,
             lossy: (info.loss != 0) as u8,
+            partition: PartitionId::NONE,
             ..Port::zeroed()
         }
     }
@@ -116,6 +132,8 @@ impl Port {
             marks: self.marks,
             pauses: self.pauses,
             drops: self.drops,
+            queue_byte_ns: self.queue_byte_ns,
+            skipped: self.skipped,
         }
     }
 

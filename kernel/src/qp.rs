@@ -3,7 +3,7 @@
 use crate::cca::SendControl;
 use crate::error::CapacityError;
 use crate::flow::QueuedFlow;
-use crate::ids::{FlowId, NodeId, PortId, QpId};
+use crate::ids::{FlowId, NodeId, PartitionId, PortId, QpId};
 use crate::memory::{Carver, words_for};
 use crate::router::RouteKey;
 use crate::units::{BitRate, SimTime, Span};
@@ -52,6 +52,9 @@ pub struct Qp {
     pub(crate) timeout: Span,
     pub(crate) start: SimTime,
     pub(crate) token: u64,
+    /// Of all acknowledgements so far: their round-trip times, and their number.
+    pub(crate) rtt_sum: Span,
+    pub(crate) acks: u64,
     pub(crate) base_rtt: Span,
     pub(crate) bdp: u64,
     pub(crate) src: NodeId,
@@ -61,7 +64,25 @@ pub struct Qp {
     pub(crate) src_port: u16,
     pub(crate) dst_port: u16,
     pub(crate) retries: u32,
+    // Acceleration.
+    /// Once acknowledged beyond this byte, the partition is looked at.
+    pub(crate) section: u64,
+    /// Bytes acknowledged at the ends of the last windows, the latest last.
+    pub(crate) marks: [u64; MARKS],
+    /// The partition it is in, and its neighbours there.
+    pub(crate) partition: PartitionId,
+    pub(crate) next_member: QpId,
+    pub(crate) prev_member: QpId,
+    /// Its number in the partition, while a snapshot is made.
+    pub(crate) local: u32,
+    /// Most frames in the fabric since the partition has been watched.
+    pub(crate) peak_frames: u32,
+    /// Timers of its congestion control that have come due, modulo 2^32.
+    pub(crate) timers: u32,
 }
+
+/// Ends of windows that are kept: three windows.
+pub(crate) const MARKS: usize = 4;
 
 /// Life of a queue pair. Opening takes two zero-delay events, as it does in ns-3.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -148,6 +169,11 @@ impl Qp {
 
     pub(crate) fn is_opening(&self) -> bool {
         matches!(self.state(), QpState::Created | QpState::Starting)
+    }
+
+    /// Whether it has been open and is in the way of others still.
+    pub(crate) fn is_in_use(&self) -> bool {
+        matches!(self.state(), QpState::Open | QpState::Finished | QpState::Retired)
     }
 
     pub(crate) fn is_open(&self) -> bool {
@@ -250,6 +276,8 @@ impl<'a, S: Pod> QpTable<'a, S> {
             ack_port: PortId::NONE,
             next: QpId::NONE,
             prev: QpId::NONE,
+            section: u64::MAX,
+            partition: PartitionId::NONE,
             ..Qp::zeroed()
         };
         Ok(qp)

@@ -33,6 +33,13 @@ pub trait Router {
     /// The port `node` sends the packet out of; `None` if no path is up.
     fn egress(&mut self, fabric: &Fabric<'_>, node: NodeId, key: &RouteKey) -> Option<PortId>;
 
+    /// Calls `each` with every port that [`egress`](Self::egress) may choose for some packet of this flow.
+    fn choices(&mut self, fabric: &Fabric<'_>, node: NodeId, key: &RouteKey, each: &mut dyn FnMut(PortId)) {
+        if let Some(port) = self.egress(fabric, node, key) {
+            each(port);
+        }
+    }
+
     /// A link has gone down or come up.
     fn links_changed(&mut self, fabric: &Fabric<'_>);
 }

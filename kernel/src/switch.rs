@@ -27,6 +27,11 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         packet.hop = packet.hop.saturating_add(1);
         let (priority, bytes) = (packet.priority, packet.bytes);
         if priority != CONTROL_PRIORITY {
+            if self.partitions.parked != 0
+                && !self.models.buffers.is_calm(&self.switches[node.index()], self.reserve[node.index()])
+            {
+                self.couple(node);
+            }
             if !self.models.buffers.admit(
                 &mut self.switches[node.index()],
                 &self.buffer_ports[ingress.index()],
@@ -58,8 +63,15 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             let port = paths.port(packet.is_data(), packet.hop);
             return port.is_some().then_some(port);
         }
-        let key = self.route_key(packet);
-        self.route(node, &key)
+        let (key, qp) = (self.route_key(packet), packet.qp());
+        let port = self.route(node, &key)?;
+        if self.accelerates() {
+            let of = self.qps.slots.get(qp.index()).map(|slot| slot.partition);
+            if of.is_none_or(|of| of != self.ports[port.index()].partition) {
+                self.trespass(port, of);
+            }
+        }
+        Some(port)
     }
 
     fn route_key(&self, packet: &Packet) -> RouteKey {
@@ -85,9 +97,12 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     pub(crate) fn dequeue(&mut self, port: PortId, priority: u8) -> Option<PacketId> {
         let queue = &mut self.queues[queue_index(port, priority)];
         let id = queue.frames.pop(&self.packets)?;
-        let bytes = self.packets.get(id).bytes as u64;
+        let packet = self.packets.get(id);
+        let bytes = packet.bytes as u64;
         queue.bytes -= bytes;
         let state = &mut self.ports[port.index()];
+        let waited = self.clock.now().since(packet.arrival.at).as_ns();
+        state.queue_byte_ns = state.queue_byte_ns.wrapping_add(bytes.wrapping_mul(waited));
         if queue.frames.is_empty() {
             state.occupied &= !(1 << priority);
         }
@@ -222,12 +237,15 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     /// Sends a PFC frame out of `port`, ahead of everything that has not begun.
     fn send_pfc(&mut self, port: PortId, priority: u8, kind: PacketKind) {
         self.models.marker.pfc_built();
-        let mut frame = Packet { qp: QpId::NONE.0, bytes: PFC_BYTES, payload: priority as u32, ..Packet::default() };
+        let arrival = self.clock.current();
+        let (qp, payload) = (QpId::NONE.0, priority as u32);
+        let mut frame = Packet { arrival, qp, bytes: PFC_BYTES, payload, ..Packet::default() };
         frame.set_kind(kind);
         let id = self.new_frame(frame);
         if !self.fabric.port(port).is_up() {
             return self.drop_frame(port, id);
         }
+        self.trespass(port, None);
         self.enqueue(port, CONTROL_PRIORITY, id);
         self.try_send_switch(port);
     }

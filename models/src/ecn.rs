@@ -139,10 +139,11 @@ impl Marker for RedMarker<'_> {
 
 impl RedMarker<'_> {
     fn toss(&mut self, port: &mut RedPort, queue_bytes: u64) -> bool {
+        // Whatever the source: the counter shows that the port has drawn.
+        port.counter = port.counter.wrapping_add(1);
         let coin = match &mut self.coins {
             Coins::Ns3(coins) => coins.draw(),
             Coins::PerPort { seed } => {
-                port.counter = port.counter.wrapping_add(1);
                 let bits = mix(mix(*seed).wrapping_add(port.counter));
                 (bits >> 11) as f64 / (1u64 << 53) as f64
             }
@@ -189,6 +190,18 @@ mod tests {
         assert!(!marker.marks(&mut port, 300_000));
         assert!(marker.marks(&mut port, 300_001));
         assert_eq!(port.counter, before, "a step tosses no coin");
+    }
+
+    #[test]
+    fn every_coin_is_counted() {
+        for coins in [Coins::PerPort { seed: 7 }, Coins::Ns3(Ns3Coins::starting_at(0))] {
+            let (mut marker, mut port) = (RedMarker { coins, ..marker() }, port(G100));
+            let before = port.counter;
+            for bytes in [400_000, 400_001, 1_600_000, 1_600_001] {
+                marker.marks(&mut port, bytes);
+            }
+            assert_eq!(port.counter, before.wrapping_add(2), "only between the thresholds");
+        }
     }
 
     #[test]

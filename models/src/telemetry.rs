@@ -3,7 +3,7 @@
 use wormhole_kernel::cca::{IntHop, Telemetry};
 use wormhole_kernel::ids::PortId;
 use wormhole_kernel::model::{ConfigHash, ModelId};
-use wormhole_kernel::units::SimTime;
+use wormhole_kernel::units::{SimTime, Span};
 
 /// Times wrap at 2^24 ns.
 pub const TIME_MODULUS_NS: u64 = 1 << 24;
@@ -42,6 +42,25 @@ impl Telemetry for Ns3Telemetry {
             rate: hop.rate,
         }
     }
+
+    fn units(&self) -> (Span, u64) {
+        (Span::from_ns(1), BYTE_UNIT * self.multiplier)
+    }
+
+    fn relative(&self, record: IntHop, origin: &IntHop) -> IntHop {
+        let at = SimTime(back(origin.at.0, record.at.0, Span::from_ns(TIME_MODULUS_NS).0));
+        IntHop { at, tx_bytes: back(origin.tx_bytes, record.tx_bytes, self.byte_modulus()), ..record }
+    }
+
+    // Distances back from an origin: measuring them twice gives the record again.
+    fn absolute(&self, relative: IntHop, origin: &IntHop) -> IntHop {
+        self.relative(relative, origin)
+    }
+}
+
+/// How far `value` is back from `origin`; both are below the modulus at which they wrap.
+fn back(origin: u64, value: u64, modulus: u64) -> u64 {
+    if origin >= value { origin - value } else { origin + (modulus - value) }
 }
 
 /// A counter in whole units, with so many bits of them. Divisions are slow, and most queues are empty.
@@ -70,5 +89,29 @@ mod tests {
         };
         let seen = header.record(hop, PortId(0));
         assert_eq!((seen.at, seen.tx_bytes, seen.queue), (SimTime::from_ns(5), 512, 640));
+    }
+
+    #[test]
+    fn records_move_with_their_origin_over_the_wrap() {
+        let header = Ns3Telemetry { multiplier: 4 };
+        let (time, bytes) = header.units();
+        let record = |ticks: u64, units: u64, queue| {
+            let at = SimTime(time.0 * ticks);
+            header.record(IntHop { at, tx_bytes: bytes * units, rate: BitRate(1), queue }, PortId(0))
+        };
+        let wrap = (TIME_MODULUS_NS, 1 << BYTE_BITS);
+        let (ages, starts) = ([0, 1, 1_000, wrap.0 - 1], [0, 1, 999, 1_000, wrap.0 - 1, wrap.0, wrap.0 + 1]);
+        for (age, start) in ages.into_iter().flat_map(|age| starts.map(|start| (age, start))) {
+            let sent = age % wrap.1;
+            let origin = record(start + age, start + sent, 0);
+            let relative = header.relative(record(start, start, 960), &origin);
+            assert_eq!((relative.at.0, relative.tx_bytes), (age * time.0, sent * bytes), "from {start}");
+            assert_eq!(header.absolute(relative, &origin), record(start, start, 960));
+            // Elsewhere: past the wrap of one, of the other, of both.
+            for (t, b) in [(3, 5), (wrap.0 - 1, 5), (3, wrap.1 - 1), (7 * wrap.0 + 1, 9 * wrap.1 + 1)] {
+                let there = record(start + age + t, start + sent + b, 0);
+                assert_eq!(header.absolute(relative, &there), record(start + t, start + b, 960));
+            }
+        }
     }
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use wormhole::load::{Files, Loaded, Texts, load_files, load_texts};
 use wormhole::scenario::{DEFAULT_MAX_PACKETS, Options, Profile, Routing, Scenario};
 use wormhole::simulate::{Ending, Outcome, PortReport, Refusal, simulate};
+use wormhole_kernel::accel::{Acceleration, Detector, Tier};
 use wormhole_kernel::packet::{Packet, PacketKind};
 use wormhole_kernel::{FlowEnd, NodeId, Observer, PortId, SimTime};
 use wormhole_models::cca::{
@@ -13,9 +14,16 @@ use wormhole_models::cca::{
     SwiftConfig, Timely, TimelyConfig, WindowRule,
 };
 
-/// Options of a run for which the user gives none: profile `ps`, `CC_MODE` as configured.
-pub const DEFAULTS: Options =
-    Options { profile: Profile::Ps, seed: 1, cca: None, routing: Routing::Ecmp, max_packets: DEFAULT_MAX_PACKETS };
+/// Options of a run for which the user gives none, but without acceleration: profile `ps`, `CC_MODE` as configured.
+pub const DEFAULTS: Options = Options {
+    profile: Profile::Ps,
+    seed: 1,
+    cca: None,
+    routing: Routing::Ecmp,
+    max_packets: DEFAULT_MAX_PACKETS,
+    acceleration: Acceleration { tier: Tier::Off, detector: Detector::CYCLE },
+    rate_quantum: 0,
+};
 
 /// A path below `tests/data`.
 pub fn data(path: &str) -> PathBuf {

@@ -237,7 +237,8 @@ struct Shown {
 }
 
 fn run<M: Models, O: Observer>(scenario: &Scenario, models: ModelSet<'_, M>, observer: O, mut cut: Cut) -> (Shown, O) {
-    let limits = Limits { queued_flows: 30, active_flows: 30, packets: 30_000, outputs: 40, inputs: 8 };
+    let limits =
+        Limits { queued_flows: 30, active_flows: 30, packets: 30_000, outputs: 40, inputs: 8, snapshot_words: 0 };
     let size = FabricSize { nodes: scenario.nodes.len(), links: scenario.links.len() };
     let mut memory = vec![0; Kernel::<M, O>::words(size, &limits, &models)];
     let kernel = Kernel::new(&mut memory, &scenario.nodes, &scenario.links, models, &limits, observer);

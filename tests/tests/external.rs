@@ -20,7 +20,8 @@ type World<'a> = Kernel<'a, Ps<'static, Ecmp>>;
 const G100: u64 = 100_000_000_000;
 /// One microsecond, in picoseconds.
 const US: u64 = 1_000_000;
-const LIMITS: Limits = Limits { queued_flows: 8, active_flows: 8, packets: 4_096, outputs: 512, inputs: 256 };
+const LIMITS: Limits =
+    Limits { queued_flows: 8, active_flows: 8, packets: 4_096, outputs: 512, inputs: 256, snapshot_words: 0 };
 /// A step: up to 20 kB waiting nothing is marked, above everything.
 const STEP: &[Thresholds] = &[Thresholds { rate: BitRate::from_gbps(100), kmin: 20_000, kmax: 20_000, pmax: 1.0 }];
 

@@ -134,7 +134,14 @@ fn models<R: Router>(cca: &AnyCca, router: R) -> ModelSet<'_, Ps<'static, R>> {
 /// All to all; counts the allocations of the run, then sees that it was one.
 fn assert_allocates_nothing<R: Router>(cca: &AnyCca, router: R) {
     let (nodes, links) = fat_tree();
-    let limits = Limits { queued_flows: FLOWS, active_flows: FLOWS, packets: 65_536, outputs: 512, inputs: 1 };
+    let limits = Limits {
+        queued_flows: FLOWS,
+        active_flows: FLOWS,
+        packets: 65_536,
+        outputs: 512,
+        inputs: 1,
+        snapshot_words: 0,
+    };
     let models = models(cca, router);
     let size = FabricSize { nodes: nodes.len(), links: links.len() };
     let mut memory = vec![0; Kernel::<Ps<'static, R>>::words(size, &limits, &models)];

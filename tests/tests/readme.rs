@@ -93,6 +93,9 @@ fn check(arguments: &str, output: &Output, folder: &Path) {
             contains_all(&text, &["2 of 2", "results are in out"], arguments);
             check_outputs(&folder.join("out"));
         }
+        Some("verify") => {
+            contains_all(&text, &["2 of 2 flows", "event ratio", "3 runs", "checked/verify.json"], arguments);
+        }
         other => panic!("do not know how to check {other:?}"),
     }
 }

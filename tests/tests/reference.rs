@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use wormhole::reference::{Verdict, compare, find_runs};
+use wormhole::reference::{NS3, Verdict, compare, find_runs};
 use wormhole_tests::data;
 
 /// Folder of the long runs; they are not part of the repository.
@@ -12,7 +12,7 @@ const LONG: &str = "WORMHOLE_LONG_REFERENCE";
 fn all_equal(runs: &[PathBuf]) {
     let mut bad = Vec::new();
     for run in runs {
-        let comparison = compare(run);
+        let comparison = compare(run, &NS3);
         println!("{comparison}");
         if comparison.verdict != Verdict::Equal {
             bad.push(comparison.to_string());
@@ -123,9 +123,9 @@ fn add_to_first_row(text: &str, column: usize, by: u64) -> String {
 #[test]
 fn one_nanosecond_makes_a_difference() {
     let run = Copy::of("a1_dumbbell_sim_dcqcn", "wrong-fct");
-    assert_eq!(compare(&run.0).verdict, Verdict::Equal, "the copy itself");
+    assert_eq!(compare(&run.0, &NS3).verdict, Verdict::Equal, "the copy itself");
     run.edit("fct.txt", |text| add_to_first_row(text, 6, 1));
-    let verdict = compare(&run.0).verdict;
+    let verdict = compare(&run.0, &NS3).verdict;
     assert!(matches!(&verdict, Verdict::Differs(how) if how.starts_with("row 1:")), "{verdict:?}");
 }
 
@@ -133,7 +133,7 @@ fn one_nanosecond_makes_a_difference() {
 fn a_missing_flow_makes_a_difference() {
     let run = Copy::of("a1_dumbbell_sim_dcqcn", "short-fct");
     run.edit("fct.txt", |text| text.split_inclusive('\n').take(1).collect());
-    let verdict = compare(&run.0).verdict;
+    let verdict = compare(&run.0, &NS3).verdict;
     assert!(matches!(&verdict, Verdict::Differs(how) if how.contains("finished 1 flows")), "{verdict:?}");
 }
 
@@ -141,5 +141,5 @@ fn a_missing_flow_makes_a_difference() {
 fn a_pause_at_another_time_makes_a_difference() {
     let run = Copy::of("e1_pfc_incast16_dcqcn", "wrong-pfc");
     run.edit("pfc.txt", |text| add_to_first_row(text, 0, 1));
-    assert_eq!(compare(&run.0).verdict, Verdict::Differs("pfc.txt, line 1".into()));
+    assert_eq!(compare(&run.0, &NS3).verdict, Verdict::Differs("pfc.txt, line 1".into()));
 }

@@ -120,7 +120,7 @@ impl Scenario {
 
     fn limits(&self) -> Limits {
         let flows = self.flows.len();
-        Limits { queued_flows: flows, active_flows: flows, packets: 60_000, outputs: 7, inputs: 0 }
+        Limits { queued_flows: flows, active_flows: flows, packets: 60_000, outputs: 7, inputs: 0, snapshot_words: 0 }
     }
 
     fn size(&self) -> FabricSize {

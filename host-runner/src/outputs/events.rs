@@ -7,8 +7,8 @@ use wormhole_kernel::{Completion, FlowId, Observer, PortId, SimTime};
 /// Writes the trace as CSV.
 ///
 /// Columns: `time_ps`; `event` (`start`, `finish` of a flow; `send`, `receive`, `drop` of a frame; `pause`, `resume`
-/// of a port's priority); `port` (numbered by node, then by link); `flow` for `start` and `finish`; then of a frame its
-/// `kind`, its `queue_pair` slot, `seq`, `bytes` and whether it is `marked`. Fields that do not apply are empty.
+/// of a port's priority); `port` (numbered by node, then by link); `flow` for `start` and `finish`; then of a frame
+/// its `kind`, its `queue_pair` slot, `seq`, `bytes` and whether it is `marked`. Fields that do not apply are empty.
 pub struct EventTrace<W: Write> {
     out: BufWriter<W>,
     /// The first error; nothing is written after it.

@@ -15,7 +15,7 @@ use wormhole_kernel::{FlowEnd, Span};
 /// # Errors
 /// Those of `out`.
 pub fn write_fct_csv(out: &mut impl Write, scenario: &Scenario, outcome: &Outcome) -> io::Result<()> {
-    writeln!(out, "flow,src,dst,src_port,dst_port,priority,bytes,start_ns,fct_ns,ideal_ns,slowdown,end")?;
+    writeln!(out, "flow,src,dst,src_port,dst_port,priority,bytes,start_ns,fct_ns,ideal_ns,slowdown,mean_rtt_ns,end")?;
     for record in &outcome.flows {
         let done = &record.completion;
         let flow = &scenario.flows[done.token as usize];
@@ -25,7 +25,7 @@ pub fn write_fct_csv(out: &mut impl Write, scenario: &Scenario, outcome: &Outcom
         };
         writeln!(
             out,
-            "{},{},{},{},{},{},{},{},{},{},{:.6},{end}",
+            "{},{},{},{},{},{},{},{},{},{},{:.6},{},{end}",
             done.token,
             flow.src.0,
             flow.dst.0,
@@ -37,13 +37,14 @@ pub fn write_fct_csv(out: &mut impl Write, scenario: &Scenario, outcome: &Outcom
             nanoseconds(done.fct),
             nanoseconds(record.ideal),
             done.fct.0 as f64 / record.ideal.0.max(1) as f64,
+            nanoseconds(done.mean_rtt),
         )?;
     }
     Ok(())
 }
 
 /// Nanoseconds with as many decimals as picoseconds need.
-fn nanoseconds(span: Span) -> String {
+pub(super) fn nanoseconds(span: Span) -> String {
     let (whole, rest) = (span.0 / PS_PER_NS, span.0 % PS_PER_NS);
     if rest == 0 { whole.to_string() } else { format!("{whole}.{rest:03}") }
 }

@@ -1,8 +1,8 @@
 //! `summary.json`: one object that says what a run was and what came of it.
 
 use crate::cpu::peak_rss_mb;
-use crate::scenario::Scenario;
-use crate::simulate::{Ending, Outcome};
+use crate::scenario::{Scenario, tier_name};
+use crate::simulate::Outcome;
 use serde::Serialize;
 
 /// The keys of `summary.json`. Times end in their unit; `_mb` is 10^6 bytes.
@@ -14,6 +14,8 @@ pub struct Summary {
     pub cca: &'static str,
     /// Seed of everything random.
     pub seed: u64,
+    /// What might be skipped: `off`, `exact` or `bounded`.
+    pub accel: &'static str,
     /// `done`, `stop_time`, `deadlock`, `stalled`, or `out_of_<limit>`.
     pub ending: String,
     /// Flows of the scenario.
@@ -26,6 +28,22 @@ pub struct Summary {
     pub packet_hops: u64,
     /// Events executed.
     pub events_executed: u64,
+    /// Events that acceleration made unnecessary.
+    pub events_skipped: u64,
+    /// Executed and skipped events over executed ones; 1 without acceleration.
+    pub event_ratio: f64,
+    /// Simulated time skipped without error, summed over partitions, in nanoseconds.
+    pub time_exact_ns: u64,
+    /// Simulated time skipped within an error bound, summed over partitions, in nanoseconds.
+    pub time_bounded_ns: u64,
+    /// Most partitions there were at once.
+    pub partitions_max: u32,
+    /// Parked partitions that were woken.
+    pub wakes: u64,
+    /// Those woken before their time.
+    pub skip_backs: u64,
+    /// Partitions joined because a switch's buffer or PFC coupled them.
+    pub buffer_couplings: u64,
     /// Simulated time at the end, in nanoseconds.
     pub sim_time_ns: u64,
     /// Processor time of the run, set-up excluded.
@@ -53,19 +71,28 @@ pub struct Summary {
 impl Summary {
     /// Sums a run up.
     pub fn new(scenario: &Scenario, outcome: &Outcome) -> Summary {
-        let totals = &outcome.totals;
+        let (totals, skipped) = (&outcome.totals, &outcome.skipped);
         let fcts = || outcome.flows.iter().map(|r| r.completion.fct.0 as f64 / 1e3);
         let cpu_s = outcome.cpu.as_secs_f64();
         Summary {
             profile: scenario.profile.name(),
             cca: scenario.cca_name(),
             seed: scenario.seed,
-            ending: ending(&outcome.ending),
+            accel: tier_name(scenario.acceleration.tier),
+            ending: outcome.ending.name(),
             flows: scenario.flows.len(),
             flows_finished: totals.flows_finished - totals.flows_given_up,
             flows_given_up: totals.flows_given_up,
             packet_hops: totals.packet_hops,
             events_executed: totals.events,
+            events_skipped: skipped.events,
+            event_ratio: outcome.event_ratio(),
+            time_exact_ns: skipped.time_exact.as_ns(),
+            time_bounded_ns: skipped.time_bounded.as_ns(),
+            partitions_max: skipped.partitions_max,
+            wakes: skipped.wakes,
+            skip_backs: skipped.skip_backs,
+            buffer_couplings: skipped.buffer_couplings,
             sim_time_ns: outcome.end.as_ns(),
             cpu_s,
             wall_s: outcome.wall.as_secs_f64(),
@@ -78,15 +105,5 @@ impl Summary {
             mean_fct_ns: fcts().sum::<f64>() / outcome.flows.len().max(1) as f64,
             max_fct_ns: fcts().fold(0.0, f64::max),
         }
-    }
-}
-
-fn ending(ending: &Ending) -> String {
-    match ending {
-        Ending::Done => "done".into(),
-        Ending::StopTime => "stop_time".into(),
-        Ending::Deadlock(_) => "deadlock".into(),
-        Ending::Stalled => "stalled".into(),
-        Ending::OutOf(fault) => format!("out_of_{}", fault.what),
     }
 }

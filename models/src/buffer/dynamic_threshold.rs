@@ -16,6 +16,8 @@ const RESERVE: u32 = 4 * 1024;
 const RESUME_OFFSET: u32 = 3 * 1024;
 /// The threshold is the free shared buffer shifted right by this, for ports at the rate of the NICs.
 const BASE_SHIFT: u32 = 3;
+/// More than a frame has; jumbo frames are 9 KiB.
+const LARGEST_FRAME: u32 = 16 * 1024;
 
 /// See the module.
 #[derive(Clone, Copy, Debug)]
@@ -140,6 +142,20 @@ impl BufferManager for DynamicThreshold {
         queue.headroom == 0 && (shared == 0 || shared + RESUME_OFFSET <= threshold(switch, port))
     }
 
+    /// The argument: let at most `most` bytes be in the shared part from now on. While that is within the pool, no
+    /// threshold wraps, and none is below `lowest`, the one at the largest shift beside `most`. What one queue has in
+    /// the shared part is among what the switch has there: no more than `most`. If that, a frame and the offset of
+    /// resumes together do not exceed `lowest`, then against any threshold
+    /// - `admit` finds `shared + bytes` and `beyond` within it: it takes the frame, and not into the headroom;
+    /// - `pauses` finds `shared` below it: the queue's own headroom decides;
+    /// - `resumes` finds `shared + RESUME_OFFSET` within it: again the headroom decides.
+    fn is_calm(&self, switch: &Shared, more: u64) -> bool {
+        let most = more.saturating_add(switch.used as u64);
+        let Some(free) = (switch.pool as u64).checked_sub(most) else { return false };
+        let lowest = free >> BASE_SHIFT;
+        most + LARGEST_FRAME as u64 + RESUME_OFFSET as u64 <= lowest
+    }
+
     fn shared_bytes(&self, switch: &Shared) -> u64 {
         switch.used as u64
     }
@@ -188,5 +204,70 @@ mod tests {
         }
         assert_eq!((switch.used, queue.ingress, queue.headroom), (0, 0, 0));
         assert!(model.resumes(&switch, &port, &queue));
+    }
+
+    /// All that is decided about a queue in its switch.
+    fn decisions(port: &PortShare, queue: Held, bytes: u32, switch: &Shared) -> [u32; 5] {
+        let model = DynamicThreshold { bytes: 0, wraps: false };
+        let resumes = model.resumes(switch, port, &queue);
+        let (mut switch, mut queue) = (*switch, queue);
+        let admitted = model.admit(&mut switch, port, &mut queue, bytes);
+        let pauses = model.pauses(&switch, port, &queue);
+        [u32::from(resumes), u32::from(admitted), queue.ingress, queue.headroom, u32::from(pauses)]
+    }
+
+    /// Everything that queues of a calm switch may hold and be offered is decided alike whatever others hold.
+    fn assert_calm(switch: &Shared, most: u32) {
+        let steps = |end: u32| (0..=16u64).map(move |i| (u64::from(end) * i / 16) as u32);
+        for shift in 0..=BASE_SHIFT {
+            let port = PortShare { headroom: 37_500, shift };
+            for (shared, headroom) in steps(most).flat_map(|shared| [0, 1, 37_500].map(|room| (shared, room))) {
+                let queue = Held { ingress: RESERVE + shared, headroom };
+                for bytes in [64, 1_090, LARGEST_FRAME] {
+                    let alone = decisions(&port, queue, bytes, &Shared { used: shared, ..*switch });
+                    for used in steps(most - shared).map(|others| shared + others) {
+                        let among = decisions(&port, queue, bytes, &Shared { used, ..*switch });
+                        assert_eq!(among, alone, "{queue:?} and {bytes} at shift {shift} of {used} in {switch:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn calm_switches_decide_alike_whatever_others_hold() {
+        let model = DynamicThreshold { bytes: 0, wraps: false };
+        let mut calm = 0;
+        for pool in [0, 1 << 15, 1 << 18, 12 << 20, 30 << 20, u32::MAX - 1_000_000, u32::MAX] {
+            for used in [0, 1, 5_000, 1 << 20, 1 << 25, 1 << 31].into_iter().filter(|used| *used <= pool) {
+                let switch = Shared { pool, used };
+                // The most that is still calm, and some less.
+                let end = (0..32).rev().fold(0u64, |most, bit| {
+                    if model.is_calm(&switch, most | 1 << bit) { most | 1 << bit } else { most }
+                });
+                assert!(!model.is_calm(&switch, end + 1) && !model.is_calm(&switch, u64::MAX));
+                for more in [0, end / 2, end].into_iter().filter(|more| model.is_calm(&switch, *more)) {
+                    assert_calm(&switch, used + more as u32);
+                    calm += 1;
+                }
+            }
+        }
+        assert!(calm > 40, "{calm}");
+    }
+
+    #[test]
+    fn switches_are_calm_while_they_are_nearly_empty() {
+        let ports = || [info(100); 32].into_iter();
+        let (small, large) = (1 << 20, 32 << 20);
+        let is_calm = |bytes, wraps, more| {
+            let model = DynamicThreshold { bytes, wraps };
+            model.is_calm(&model.switch(&mut ports()), more)
+        };
+        // A ninth of the pool, less what a frame and the offset take.
+        let pool = u64::from(large) - 32 * (4_096 + 37_500);
+        let limit = (pool - 8 * (16_384 + 3_072)) / 9;
+        assert!(is_calm(large, false, limit) && !is_calm(large, false, limit + 8));
+        assert!(!is_calm(small, false, 0), "no shared part at all");
+        assert!(is_calm(small, true, 400 << 20), "one that wraps around");
     }
 }

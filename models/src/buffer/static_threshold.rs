@@ -66,6 +66,11 @@ impl BufferManager for StaticThreshold {
         queue.0 <= self.resume
     }
 
+    /// Always: nothing depends on others.
+    fn is_calm(&self, _switch: &Bytes, _more: u64) -> bool {
+        true
+    }
+
     fn shared_bytes(&self, switch: &Bytes) -> u64 {
         switch.0
     }

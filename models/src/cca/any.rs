@@ -2,9 +2,9 @@
 
 use super::{Dcqcn, Dctcp, FixedWindow, Hpcc, Swift, Timely};
 use bytemuck::{Pod, Zeroable};
-use wormhole_kernel::cca::{Ack, CcaNeeds, CcaOut, CongestionControl, FlowFacts, SendControl};
+use wormhole_kernel::cca::{Ack, CcaNeeds, CcaOut, CongestionControl, FlowFacts, Origin, SendControl};
 use wormhole_kernel::model::ModelId;
-use wormhole_kernel::units::{SimTime, Span};
+use wormhole_kernel::units::SimTime;
 
 /// Eight-byte words that hold a state of any of these sizes.
 const fn words(sizes: &[usize]) -> usize {
@@ -88,12 +88,20 @@ macro_rules! cca_set {
                 match self { $(AnyCca::$name(model) => model.on_timeout(state.get_mut(), now, out),)* }
             }
 
-            fn rebase(&self, state: &mut AnyCcaState, by: Span) {
-                match self { $(AnyCca::$name(model) => model.rebase(state.get_mut(), by),)* }
+            fn relative(&self, state: &AnyCcaState, origin: &Origin<'_>) -> Option<AnyCcaState> {
+                match self { $(AnyCca::$name(model) => model.relative(state.get(), origin).map(AnyCcaState::of),)* }
             }
 
-            fn fingerprint(&self, state: &AnyCcaState, now: SimTime) -> Option<u64> {
-                match self { $(AnyCca::$name(model) => model.fingerprint(state.get(), now),)* }
+            fn absolute(&self, relative: &AnyCcaState, origin: &Origin<'_>) -> AnyCcaState {
+                match self { $(AnyCca::$name(model) => AnyCcaState::of(model.absolute(relative.get(), origin)),)* }
+            }
+
+            fn repeats(&self, before: &AnyCcaState, after: &AnyCcaState) -> bool {
+                match self { $(AnyCca::$name(model) => model.repeats(before.get(), after.get()),)* }
+            }
+
+            fn coast(&self, state: &mut AnyCcaState, before: &AnyCcaState, rounds: u64) {
+                match self { $(AnyCca::$name(model) => model.coast(state.get_mut(), before.get(), rounds),)* }
             }
         }
     };

@@ -6,7 +6,7 @@
 
 use super::{WindowRule, scaled};
 use bytemuck::{Pod, Zeroable};
-use wormhole_kernel::cca::{Ack, CcaNeeds, CcaOut, CongestionControl, FlowFacts, SendControl};
+use wormhole_kernel::cca::{Ack, CcaNeeds, CcaOut, CongestionControl, FlowFacts, Origin, SendControl};
 use wormhole_kernel::model::{ConfigHash, ModelId};
 use wormhole_kernel::units::{BitRate, SimTime, Span};
 
@@ -73,7 +73,7 @@ pub struct DcqcnState {
     /// Where increases lead to.
     target: BitRate,
     alpha: f64,
-    /// Increases since the last decrease.
+    /// Increases since the last decrease, up to the first hyper one: all after that are alike.
     stage: u32,
     /// A mark has been seen at all.
     started: u8,
@@ -146,7 +146,7 @@ impl Dcqcn {
         // Paper, eq. 3 and 4: halfway to the target. ns-3 halves each before adding (`FastRecoveryMlx`).
         let rate = BitRate(out.control.rate.0 / 2 + state.target.0 / 2);
         self.set_rate(state, rate, out);
-        state.stage = state.stage.saturating_add(1);
+        state.stage = state.stage.min(self.config.fast_recovery).saturating_add(1);
     }
 
     fn set_rate(&self, state: &DcqcnState, rate: BitRate, out: &mut CcaOut) {
@@ -204,18 +204,14 @@ impl CongestionControl for Dcqcn {
     /// Nothing: DCQCN knows only marks; losses are the transport's.
     fn on_timeout(&self, _state: &mut DcqcnState, _now: SimTime, _out: &mut CcaOut) {}
 
-    fn rebase(&self, _state: &mut DcqcnState, _by: Span) {}
+    /// Nothing in the state is absolute; the timers are the kernel's. Flows that have seen a mark do not repeat
+    /// themselves: their alpha decays with every timer, until a double has no smaller value.
+    fn relative(&self, state: &DcqcnState, _origin: &Origin<'_>) -> Option<DcqcnState> {
+        Some(*state)
+    }
 
-    fn fingerprint(&self, state: &DcqcnState, _now: SimTime) -> Option<u64> {
-        let flags = [state.started, state.marked_for_alpha, state.marked_for_decrease];
-        let hash = ConfigHash::new()
-            .with(state.line.0)
-            .with(state.bdp)
-            .with(state.target.0)
-            .with(state.alpha.to_bits())
-            // All later stages are alike: hyper increase.
-            .with(u64::from(state.stage.min(self.config.fast_recovery.saturating_add(1))));
-        Some(flags.into_iter().fold(hash, |hash, flag| hash.with(u64::from(flag))).finish())
+    fn absolute(&self, relative: &DcqcnState, _origin: &Origin<'_>) -> DcqcnState {
+        *relative
     }
 }
 
@@ -252,5 +248,21 @@ mod tests {
         assert_eq!(fire(DECREASE).0, half, "no further mark, no further decrease");
         assert_eq!(fire(INCREASE).0, half / 2 + LINE.0 / 2);
         assert_eq!(fire(INCREASE).0, (half / 2 + LINE.0 / 2) / 2 + LINE.0 / 2, "the target is capped at line rate");
+    }
+
+    #[test]
+    fn increases_become_additive_then_hyper_and_stay_so() {
+        let model = Dcqcn::new(DcqcnConfig::default());
+        let facts = FlowFacts { line_rate: LINE, base_rtt: Span::from_us(4), bdp: 50_000, mtu: 1_000 };
+        let (mut state, control) = model.start(&facts, SimTime::ZERO);
+        state.target = BitRate::from_gbps(50);
+        let mut out = CcaOut::new(control);
+        let mut growth = || {
+            let before = state.target.0;
+            model.on_timer(&mut state, INCREASE, SimTime::ZERO, &mut out);
+            (state.target.0 - before, state.stage)
+        };
+        assert_eq!([growth(), growth()], [(0, 1), (20_000_000, 2)]);
+        assert_eq!([growth(), growth()], [(200_000_000, 2); 2]);
     }
 }

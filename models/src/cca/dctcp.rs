@@ -2,11 +2,12 @@
 //!
 //! Left out: slow start; flows begin at line rate.
 
-use super::{WindowRule, scaled};
+use super::round_trips::{RoundTrip, RoundTrips};
+use super::{WindowRule, repeated, scaled};
 use bytemuck::{Pod, Zeroable};
-use wormhole_kernel::cca::{Ack, CcaNeeds, CcaOut, CongestionControl, FlowFacts, SendControl};
+use wormhole_kernel::cca::{Ack, CcaNeeds, CcaOut, CongestionControl, FlowFacts, Origin, SendControl};
 use wormhole_kernel::model::{ConfigHash, ModelId};
-use wormhole_kernel::units::{BitRate, SimTime, Span};
+use wormhole_kernel::units::{BitRate, SimTime};
 
 /// Parameters of [`Dctcp`].
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -46,9 +47,10 @@ pub struct DctcpState {
     line: BitRate,
     bdp: u64,
     mtu: u64,
-    last_update: u64,
-    last_acked: u64,
-    /// Until it is acknowledged beyond this byte, the rate is not cut again.
+    /// 1 if the rate is that of the line: increases have no effect then.
+    at_line: u64,
+    trips: RoundTrips,
+    /// Until it is acknowledged beyond this byte, the rate is not cut again; 0 if it may be.
     recover: u64,
     reduced: u64,
     alpha: f64,
@@ -56,6 +58,10 @@ pub struct DctcpState {
     marks: u64,
     /// ACKs this round trip will have.
     batch: u64,
+    /// Updates of alpha so far.
+    rounds: u64,
+    /// Marked ACKs so far.
+    marks_seen: u64,
 }
 
 impl Dctcp {
@@ -64,12 +70,31 @@ impl Dctcp {
         Dctcp { config }
     }
 
+    /// The next alpha, from the marked share of a round trip (paper, eq. 1; RFC 8257, section 3.3, steps 5 and 6).
+    fn smoothed(&self, alpha: f64, share: f64) -> f64 {
+        (1.0 - self.config.gain) * alpha + self.config.gain * share
+    }
+
     fn cut(&self, state: &mut DctcpState, snd_nxt: u64, out: &mut CcaOut) {
         // Paper, eq. 2; RFC 8257, section 3.3, step 9: cwnd * (1 - alpha / 2).
         let rate = scaled(out.control.rate, 1.0 - state.alpha / 2.0).max(self.config.min_rate);
-        out.control = self.config.window.control(state.bdp, rate, state.line);
+        self.set_rate(state, rate, out);
         state.reduced = 1;
         state.recover = snd_nxt;
+    }
+
+    fn set_rate(&self, state: &mut DctcpState, rate: BitRate, out: &mut CcaOut) {
+        state.at_line = u64::from(rate == state.line);
+        out.control = self.config.window.control(state.bdp, rate, state.line);
+    }
+}
+
+impl DctcpState {
+    /// Whether from here to `after` no mark has come, and the ends of round trips had no effect but on alpha: then
+    /// where in its round trip the flow is does not matter either.
+    fn is_idling(&self, after: &DctcpState) -> bool {
+        let steady = self.at_line != 0 && after.at_line != 0 && after.reduced == 0;
+        steady && self.marks_seen == after.marks_seen && after.marks == 0 && self.trips.keeps_pace(&after.trips)
     }
 }
 
@@ -91,6 +116,7 @@ impl CongestionControl for Dctcp {
             line: flow.line_rate,
             bdp: flow.bdp,
             mtu: u64::from(flow.mtu).max(1),
+            at_line: 1,
             alpha: 1.0,
             ..DctcpState::zeroed()
         };
@@ -98,25 +124,27 @@ impl CongestionControl for Dctcp {
     }
 
     fn on_ack(&self, state: &mut DctcpState, ack: &Ack<'_>, out: &mut CcaOut) {
-        state.last_acked = state.last_acked.max(ack.acked);
         state.marks += u64::from(ack.marked);
-        let new_batch = ack.acked > state.last_update;
+        state.marks_seen += u64::from(ack.marked);
+        let trip = state.trips.on_ack(ack);
+        let new_batch = trip != RoundTrip::GoesOn;
         if new_batch {
-            if state.last_update == 0 {
+            if trip == RoundTrip::First {
                 state.batch = ack.snd_nxt / state.mtu + 1;
             } else {
-                // Paper, eq. 1; RFC 8257, section 3.3, steps 5 and 6.
                 let share = state.marks as f64 / state.batch as f64;
                 let share = if share > 1.0 { 1.0 } else { share };
-                state.alpha = (1.0 - self.config.gain) * state.alpha + self.config.gain * share;
+                state.alpha = self.smoothed(state.alpha, share);
+                state.rounds += 1;
                 state.marks = 0;
                 // ns-3 counts in 32 bits, which shows when a go-back has put snd_nxt behind.
                 state.batch = u64::from(ack.snd_nxt.wrapping_sub(ack.acked) as u32) / state.mtu + 1;
             }
-            state.last_update = ack.snd_nxt;
+            state.trips.begin(ack.snd_nxt);
         }
         if state.reduced != 0 && ack.acked > state.recover {
             state.reduced = 0;
+            state.recover = 0;
         }
         if ack.marked && state.reduced == 0 {
             self.cut(state, ack.snd_nxt, out);
@@ -124,7 +152,7 @@ impl CongestionControl for Dctcp {
         if state.reduced == 0 && new_batch {
             // One step a round trip, as TCP's segment per window.
             let rate = BitRate((out.control.rate.0 + self.config.additive.0).min(state.line.0));
-            out.control = self.config.window.control(state.bdp, rate, state.line);
+            self.set_rate(state, rate, out);
         }
     }
 
@@ -133,30 +161,56 @@ impl CongestionControl for Dctcp {
     /// RFC 8257, section 3.5: a loss is answered as in TCP, by half.
     fn on_timeout(&self, state: &mut DctcpState, _now: SimTime, out: &mut CcaOut) {
         let rate = BitRate((out.control.rate.0 / 2).max(self.config.min_rate.0));
-        out.control = self.config.window.control(state.bdp, rate, state.line);
+        self.set_rate(state, rate, out);
     }
 
-    fn rebase(&self, _state: &mut DctcpState, _by: Span) {}
+    fn relative(&self, state: &DctcpState, origin: &Origin<'_>) -> Option<DctcpState> {
+        let recover = if state.reduced != 0 { state.recover.wrapping_sub(origin.acked) } else { 0 };
+        Some(DctcpState { trips: state.trips.relative(origin.acked), recover, ..*state })
+    }
 
-    fn fingerprint(&self, state: &DctcpState, _now: SimTime) -> Option<u64> {
-        let hash = ConfigHash::new()
-            .with(state.line.0)
-            .with(state.bdp)
-            .with(state.mtu)
-            .with(u64::from(state.last_update == 0))
-            .with(state.last_update.wrapping_sub(state.last_acked))
-            .with(if state.reduced != 0 { state.recover.wrapping_sub(state.last_acked) } else { 0 })
-            .with(state.reduced)
-            .with(state.alpha.to_bits())
-            .with(state.marks)
-            .with(state.batch);
-        Some(hash.finish())
+    fn absolute(&self, relative: &DctcpState, origin: &Origin<'_>) -> DctcpState {
+        let recover = if relative.reduced != 0 { relative.recover.wrapping_add(origin.acked) } else { 0 };
+        DctcpState { trips: relative.trips.absolute(origin.acked), recover, ..*relative }
+    }
+
+    /// Only marks make alpha felt: while there are none, it may decay.
+    fn repeats(&self, before: &DctcpState, after: &DctcpState) -> bool {
+        let trips = before.trips.counted_as(&after.trips);
+        let mut expected = DctcpState { trips, rounds: after.rounds, marks_seen: after.marks_seen, ..*before };
+        if before.marks_seen == after.marks_seen {
+            expected.alpha = after.alpha;
+        }
+        if before.is_idling(after) {
+            (expected.trips, expected.batch) = (after.trips, after.batch);
+        }
+        bytemuck::bytes_of(&expected) == bytemuck::bytes_of(after)
+    }
+
+    fn coast(&self, state: &mut DctcpState, before: &DctcpState, rounds: u64) {
+        let marks = state.marks_seen - before.marks_seen;
+        let updates = if before.is_idling(state) {
+            let updates = state.trips.coast(&before.trips, rounds);
+            if updates > 0 {
+                state.batch = state.trips.in_flight() / state.mtu + 1;
+            }
+            updates
+        } else {
+            state.trips.count_on(&before.trips, rounds);
+            (state.rounds - before.rounds) * rounds
+        };
+        if marks == 0 {
+            state.alpha = repeated(state.alpha, updates, |alpha| self.smoothed(alpha, 0.0));
+        }
+        state.rounds += updates;
+        state.marks_seen += marks * rounds;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wormhole_kernel::units::Span;
 
     #[test]
     fn a_mark_cuts_once_a_round_trip() {
@@ -176,5 +230,82 @@ mod tests {
         assert_eq!(rate(51_000, 100_000, false, &mut out), 50_615_000_000);
         let alpha = (1.0 - 0.0625) * 1.0 + 0.0625 * (2.0 / 51.0);
         assert_eq!(rate(52_000, 101_000, true, &mut out), (50_615_000_000f64 * (1.0 - alpha / 2.0)) as u64);
+    }
+
+    /// A flow that sends 50 packets a round trip; every 50th ACK ends one.
+    struct Flow {
+        model: Dctcp,
+        state: DctcpState,
+        out: CcaOut,
+        acked: u64,
+    }
+
+    impl Flow {
+        fn new() -> Flow {
+            let model = Dctcp::new(DctcpConfig::default());
+            let line_rate = BitRate::from_gbps(100);
+            let facts = FlowFacts { line_rate, base_rtt: Span::from_us(4), bdp: 52_000, mtu: 1_000 };
+            let (state, control) = model.start(&facts, SimTime::ZERO);
+            Flow { model, state, out: CcaOut::new(control), acked: 0 }
+        }
+
+        /// So many round trips, and the relative state after them. `marked` says of each packet whether it is.
+        fn after(&mut self, rounds: u64, marked: impl Fn(u64) -> bool) -> DctcpState {
+            for packet in 0..50 * rounds {
+                self.acked += 1_000;
+                let (acked, snd_nxt) = (self.acked, self.acked + 49_000);
+                let (now, rtt, marked) = (SimTime::ZERO, Span::ZERO, marked(packet));
+                let ack = Ack { now, acked, snd_nxt, marked, rtt, hops: &[], hop_count: 0 };
+                self.model.on_ack(&mut self.state, &ack, &mut self.out);
+            }
+            let origin = Origin { now: SimTime::ZERO, acked: self.acked, hops: &[] };
+            self.model.relative(&self.state, &origin).expect("DCTCP always has one")
+        }
+
+        /// From `before` to `after` the flow repeats itself, and coasting is the same as going on like that.
+        fn assert_coasts(&mut self, before: &DctcpState, after: &DctcpState, marked: impl Fn(u64) -> bool) {
+            assert!(self.model.repeats(before, after));
+            let (mut gone, period) = (0, after.rounds - before.rounds);
+            for rounds in [0, 1, 2, 30, 1_000, 10_000] {
+                let simulated = self.after((rounds - gone) * period, &marked);
+                gone = rounds;
+                let mut coasted = *after;
+                self.model.coast(&mut coasted, before, rounds);
+                assert_eq!(bytemuck::bytes_of(&coasted), bytemuck::bytes_of(&simulated), "{rounds} times");
+            }
+        }
+    }
+
+    const UNMARKED: fn(u64) -> bool = |_| false;
+
+    #[test]
+    fn unmarked_rounds_repeat_while_alpha_decays() {
+        for period in [1, 3] {
+            let mut flow = Flow::new();
+            flow.after(2, |_| true);
+            let before = flow.after(200, UNMARKED);
+            let after = flow.after(period, UNMARKED);
+            assert!(after.alpha < before.alpha && after.alpha > 0.0 && flow.out.control.rate == after.line);
+            flow.assert_coasts(&before, &after, UNMARKED);
+        }
+    }
+
+    #[test]
+    fn rounds_with_marks_repeat_only_with_their_alpha() {
+        let mut flow = Flow::new();
+        let before = flow.after(200, UNMARKED);
+        // A mark whose effects on the rate have passed.
+        let mut after = flow.after(200, |packet| packet == 7);
+        assert_ne!(before.alpha, after.alpha);
+        assert!(!flow.model.repeats(&before, &after));
+        after.marks_seen = before.marks_seen;
+        assert!(flow.model.repeats(&before, &after), "it is for the mark only");
+
+        // All marked: alpha stays at 1, the rate at its least.
+        let mut flow = Flow::new();
+        let before = flow.after(200, |_| true);
+        let after = flow.after(2, |_| true);
+        assert_eq!((after.marks_seen - before.marks_seen, after.alpha), (100, 1.0));
+        flow.assert_coasts(&before, &after, |_| true);
     }
 }

@@ -2,9 +2,9 @@
 
 use super::WindowRule;
 use bytemuck::{Pod, Zeroable};
-use wormhole_kernel::cca::{Ack, CcaNeeds, CcaOut, CongestionControl, FlowFacts, SendControl};
+use wormhole_kernel::cca::{Ack, CcaNeeds, CcaOut, CongestionControl, FlowFacts, Origin, SendControl};
 use wormhole_kernel::model::{ConfigHash, ModelId};
-use wormhole_kernel::units::{SimTime, Span};
+use wormhole_kernel::units::SimTime;
 
 /// Parameters of [`FixedWindow`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -72,17 +72,19 @@ impl CongestionControl for FixedWindow {
     /// Nothing: the window is fixed; losses are the transport's.
     fn on_timeout(&self, _state: &mut FixedWindowState, _now: SimTime, _out: &mut CcaOut) {}
 
-    fn rebase(&self, _state: &mut FixedWindowState, _by: Span) {}
+    fn relative(&self, state: &FixedWindowState, _origin: &Origin<'_>) -> Option<FixedWindowState> {
+        Some(*state)
+    }
 
-    fn fingerprint(&self, _state: &FixedWindowState, _now: SimTime) -> Option<u64> {
-        Some(0)
+    fn absolute(&self, relative: &FixedWindowState, _origin: &Origin<'_>) -> FixedWindowState {
+        *relative
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wormhole_kernel::units::BitRate;
+    use wormhole_kernel::units::{BitRate, Span};
 
     #[test]
     fn windows_are_what_was_asked_for() {

@@ -6,9 +6,11 @@
 //! that a flow has not had before is recorded first; without a window (`HAS_WIN 0`) the bandwidth-delay product still
 //! scales the queue.
 
-use super::{WindowRule, nanoseconds};
+use super::{WindowRule, distance, nanoseconds, position};
 use bytemuck::{Pod, Zeroable};
-use wormhole_kernel::cca::{Ack, CcaNeeds, CcaOut, CongestionControl, FlowFacts, IntHop, MAX_INT_HOPS, SendControl};
+use wormhole_kernel::cca::{
+    Ack, CcaNeeds, CcaOut, CongestionControl, FlowFacts, IntHop, MAX_INT_HOPS, Origin, SendControl,
+};
 use wormhole_kernel::model::{ConfigHash, ModelId};
 use wormhole_kernel::units::{BitRate, SimTime, Span};
 
@@ -80,7 +82,7 @@ struct Register {
 
 /// What HPCC keeps of a hop between ACKs.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Pod, Zeroable)]
 struct Seen {
     at: SimTime,
     tx_bytes: u64,
@@ -102,7 +104,6 @@ pub struct HpccState {
     bdp: u64,
     /// Once it is acknowledged beyond this byte, a round trip has passed; 0 before the first ACK.
     last_update: u64,
-    last_acked: u64,
     registers: [Register; MAX_INT_HOPS],
     seen: [Seen; MAX_INT_HOPS],
     /// Additive increases since the last multiplicative one, incStage; one per register.
@@ -138,6 +139,18 @@ impl Hpcc {
     fn bytes_since(&self, now: u64, then: u64) -> u64 {
         let bytes = now.wrapping_sub(then);
         if self.config.byte_modulus != 0 && now < then { bytes.wrapping_add(self.config.byte_modulus) } else { bytes }
+    }
+
+    /// The records as distances back from those of `origin`. Done twice, it gives the records again: both have the
+    /// header's clock and counter, below their moduli.
+    fn measured(&self, state: &HpccState, origin: &Origin<'_>) -> [Seen; MAX_INT_HOPS] {
+        let mut measured = [Seen::zeroed(); MAX_INT_HOPS];
+        let known = &state.seen[..state.known as usize];
+        for ((to, seen), hop) in measured.iter_mut().zip(known).zip(origin.hops) {
+            let at = SimTime(self.time_since(hop.at, seen.at).0);
+            *to = Seen { at, tx_bytes: self.bytes_since(hop.tx_bytes, seen.tx_bytes), queue: seen.queue };
+        }
+        measured
     }
 
     /// The inflight bytes of hop `i` over its capacity (paper, eq. 2 and algorithm 1, lines 3 to 6), and its record
@@ -285,7 +298,6 @@ impl CongestionControl for Hpcc {
     /// ns-3 `HandleAckHp`, `FastReactHp` and `UpdateRateHp`.
     fn on_ack(&self, state: &mut HpccState, ack: &Ack<'_>, out: &mut CcaOut) {
         let full = ack.acked > state.last_update;
-        state.last_acked = state.last_acked.max(ack.acked);
         if !full && !self.config.fast_react {
             return;
         }
@@ -320,37 +332,18 @@ impl CongestionControl for Hpcc {
     /// Nothing: the paper leaves losses to the transport.
     fn on_timeout(&self, _state: &mut HpccState, _now: SimTime, _out: &mut CcaOut) {}
 
-    fn rebase(&self, state: &mut HpccState, by: Span) {
-        let modulus = self.config.time_modulus.0;
-        for seen in &mut state.seen[..state.known as usize] {
-            seen.at.0 = match modulus {
-                0 => seen.at.0.wrapping_add(by.0),
-                modulus => (seen.at.0 % modulus + by.0 % modulus) % modulus,
-            };
+    /// Without a `rate_quantum`, rates and estimates seldom come back to the very same bits.
+    fn relative(&self, state: &HpccState, origin: &Origin<'_>) -> Option<HpccState> {
+        if origin.hops.len() < state.known as usize {
+            return None;
         }
+        let last_update = distance(state.last_update, origin.acked);
+        Some(HpccState { last_update, seen: self.measured(state, origin), ..*state })
     }
 
-    /// Leaves out the ports' byte counters: what they are relative to, only the ports know. The caller MUST compare
-    /// how far the ports are ahead of the records.
-    fn fingerprint(&self, state: &HpccState, now: SimTime) -> Option<u64> {
-        let modulus = self.config.time_modulus.0;
-        let now = SimTime(if modulus == 0 { now.0 } else { now.0 % modulus });
-        let mut hash = ConfigHash::new()
-            .with(state.line.0)
-            .with(state.base_rtt.0)
-            .with(state.bdp)
-            .with(u64::from(state.last_update == 0))
-            .with(state.last_update.wrapping_sub(state.last_acked))
-            .with(u64::from(state.known));
-        for (register, stage) in state.registers.iter().zip(state.stages) {
-            // All stages from the last on are alike.
-            let stage = u64::from(stage.min(self.config.max_stage));
-            hash = hash.with(register.rate.0).with(register.utilisation.to_bits()).with(stage);
-        }
-        for seen in &state.seen[..state.known as usize] {
-            hash = hash.with(self.time_since(now, seen.at).0).with(seen.queue);
-        }
-        Some(hash.finish())
+    fn absolute(&self, relative: &HpccState, origin: &Origin<'_>) -> HpccState {
+        let last_update = position(relative.last_update, origin.acked);
+        HpccState { last_update, seen: self.measured(relative, origin), ..*relative }
     }
 }
 
@@ -506,10 +499,16 @@ mod tests {
     }
 
     #[test]
-    fn only_the_path_taken_counts_in_fingerprints() {
+    fn states_are_relative_to_all_hops_on_record() {
         let model = Hpcc::new(HpccConfig::default());
-        let late = SimTime(7_000_000);
-        let (early, _) = model.start(&FLOW, SimTime::ZERO);
-        assert_eq!(model.fingerprint(&early, SimTime::ZERO), model.fingerprint(&early, late));
+        let (mut state, control) = model.start(&FLOW, SimTime::ZERO);
+        let hops = [hop(80, 7_000, 5), hop(90, 8_000, 0)];
+        model.on_ack(&mut state, &ack(1_000, 50_000, &hops), &mut CcaOut::new(control));
+        let later = [hop(180, 17_000, 0), hop(180, 8_000, 0)];
+        let origin = Origin { now: SimTime::from_ns(180), acked: 1_000, hops: &later };
+        let relative = model.relative(&state, &origin).map(|s| (s.last_update, s.seen[0], s.seen[1], s.seen[2]));
+        let back = |ns, tx_bytes, queue| Seen { at: SimTime::from_ns(ns), tx_bytes, queue };
+        assert_eq!(relative, Some((49_000, back(100, 10_000, 5), back(90, 0, 0), back(0, 0, 0))));
+        assert!(model.relative(&state, &Origin { hops: &later[..1], ..origin }).is_none());
     }
 }

@@ -22,6 +22,7 @@ mod fixed;
 mod hpcc;
 #[cfg(test)]
 mod kit;
+mod round_trips;
 mod swift;
 mod timely;
 mod window;
@@ -36,6 +37,31 @@ pub use timely::{Timely, TimelyConfig};
 pub use window::WindowRule;
 
 use wormhole_kernel::units::{BitRate, PS_PER_NS, Span};
+
+/// The distance of a position that is not set yet: no flow is that long.
+const UNSET: u64 = 1 << 63;
+
+/// A byte position as a distance from `acked`. 0, which stands for "not set yet", is nowhere.
+fn distance(position: u64, acked: u64) -> u64 {
+    if position == 0 { UNSET } else { position.wrapping_sub(acked) }
+}
+
+/// The inverse of [`distance`].
+fn position(distance: u64, acked: u64) -> u64 {
+    if distance == UNSET { 0 } else { distance.wrapping_add(acked) }
+}
+
+/// `value` after so many steps; few are taken once it stands still.
+fn repeated(mut value: f64, steps: u64, step: impl Fn(f64) -> f64) -> f64 {
+    for _ in 0..steps {
+        let next = step(value);
+        if next.to_bits() == value.to_bits() {
+            break;
+        }
+        value = next;
+    }
+    value
+}
 
 /// A span in nanoseconds, as a float: exact for whole nanoseconds, which is all that profile `ns3` knows.
 fn nanoseconds(span: Span) -> f64 {

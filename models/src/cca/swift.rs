@@ -7,7 +7,7 @@
 
 use super::nanoseconds;
 use bytemuck::{Pod, Zeroable};
-use wormhole_kernel::cca::{Ack, CcaNeeds, CcaOut, CongestionControl, FlowFacts, SendControl};
+use wormhole_kernel::cca::{Ack, CcaNeeds, CcaOut, CongestionControl, FlowFacts, Origin, SendControl};
 use wormhole_kernel::model::{ConfigHash, ModelId};
 use wormhole_kernel::units::{BitRate, PS_PER_S, SimTime, Span};
 
@@ -53,6 +53,11 @@ impl Default for SwiftConfig {
     }
 }
 
+/// Time since `then`, which a state that was set up anew may have before the simulation began.
+fn since(now: SimTime, then: SimTime) -> Span {
+    Span(now.0.wrapping_sub(then.0))
+}
+
 fn inverse_root(window: f64) -> f64 {
     1.0 / libm::sqrt(window)
 }
@@ -95,8 +100,8 @@ impl Swift {
         Swift { config, slope, offset }
     }
 
-    /// Target delay in nanoseconds (section 3.5: base + max(0, min(alpha / sqrt(cwnd) + beta, fs_range)), where beta is
-    /// -alpha / sqrt(fs_max_cwnd)).
+    /// Target delay in nanoseconds (section 3.5: base + max(0, min(alpha / sqrt(cwnd) + beta, fs_range)), where beta
+    /// is -alpha / sqrt(fs_max_cwnd)).
     fn target(&self, state: &SwiftState) -> f64 {
         let range = nanoseconds(self.config.scaling_range);
         let scaling = self.slope * (inverse_root(state.window) - self.offset);
@@ -106,7 +111,7 @@ impl Swift {
 
     /// Algorithm 1, can_decrease: at most once a round trip.
     fn may_cut(state: &SwiftState, now: SimTime) -> bool {
-        state.cut_before == 0 || now.since(state.last_cut) >= state.rtt.min(LONG_AGO)
+        state.cut_before == 0 || since(now, state.last_cut) >= state.rtt.min(LONG_AGO)
     }
 
     fn cut(&self, state: &mut SwiftState, now: SimTime, factor: f64) {
@@ -202,21 +207,20 @@ impl CongestionControl for Swift {
         out.control = self.control(state);
     }
 
-    fn rebase(&self, state: &mut SwiftState, by: Span) {
-        state.last_cut += by;
+    fn relative(&self, state: &SwiftState, origin: &Origin<'_>) -> Option<SwiftState> {
+        let last_acked = state.last_acked.wrapping_sub(origin.acked);
+        let since_cut = since(origin.now, state.last_cut);
+        if state.cut_before == 0 || since_cut >= LONG_AGO {
+            return Some(SwiftState { last_acked, last_cut: SimTime::ZERO, cut_before: 0, ..*state });
+        }
+        Some(SwiftState { last_acked, last_cut: SimTime(since_cut.0), ..*state })
     }
 
-    fn fingerprint(&self, state: &SwiftState, now: SimTime) -> Option<u64> {
-        let since_cut = if state.cut_before != 0 { now.since(state.last_cut).min(LONG_AGO) } else { LONG_AGO };
-        let hash = ConfigHash::new()
-            .with(state.line.0)
-            .with(state.base_rtt.0)
-            .with(state.mtu)
-            .with(state.max_window.to_bits())
-            .with(state.window.to_bits())
-            .with(state.rtt.0)
-            .with(since_cut.0);
-        Some(hash.finish())
+    fn absolute(&self, relative: &SwiftState, origin: &Origin<'_>) -> SwiftState {
+        let last_acked = relative.last_acked.wrapping_add(origin.acked);
+        let cut_at = SimTime(since(origin.now, relative.last_cut).0);
+        let last_cut = if relative.cut_before != 0 { cut_at } else { SimTime::ZERO };
+        SwiftState { last_acked, last_cut, ..*relative }
     }
 }
 
@@ -284,5 +288,24 @@ mod tests {
         assert_eq!([target(1_000.0), target(100.0)], [18_000.0, 18_000.0]);
         assert_eq!([target(0.1), target(0.001)], [68_000.0, 68_000.0]);
         assert!(target(1.0) > target(2.0) && target(2.0) > target(99.0));
+    }
+
+    #[test]
+    fn cuts_move_with_their_flow() {
+        let model = Swift::new(SwiftConfig::default());
+        let (mut state, _) = model.start(&flow(), SimTime::ZERO);
+        state.rtt = LONG_AGO;
+        let cut_at = SimTime::from_ns(5_000_000_000);
+        model.cut(&mut state, cut_at, 0.5);
+        let origin = |now| Origin { now, acked: 0, hops: &[] };
+        // To before the cut, even to where the cut was before the simulation began.
+        for (age, start) in [(0, 0), (1, 0), (LONG_AGO.0 - 1, 0), (LONG_AGO.0 - 1, 7_000_000_000_000)] {
+            let relative = model.relative(&state, &origin(cut_at + Span(age))).expect("Swift always has one");
+            let moved = model.absolute(&relative, &origin(SimTime(start)));
+            assert!(!Swift::may_cut(&moved, SimTime(start + LONG_AGO.0 - age - 1)), "{age} from {start}");
+            assert!(Swift::may_cut(&moved, SimTime(start + LONG_AGO.0 - age)), "{age} from {start}");
+        }
+        let relative = model.relative(&state, &origin(cut_at + LONG_AGO)).expect("Swift always has one");
+        assert_eq!((relative.cut_before, relative.last_cut), (0, SimTime::ZERO), "as if never cut");
     }
 }

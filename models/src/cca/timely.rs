@@ -1,9 +1,10 @@
 //! TIMELY (Mittal et al., SIGCOMM 2015): rate control from the gradient of the round-trip time, as ns-3 has it
 //! (`RdmaHw::UpdateRateTimely`): once a round trip, with hyper-active increase after five increases in a row.
 
-use super::{WindowRule, nanoseconds, scaled};
+use super::round_trips::{RoundTrip, RoundTrips};
+use super::{WindowRule, nanoseconds, repeated, scaled};
 use bytemuck::{Pod, Zeroable};
-use wormhole_kernel::cca::{Ack, CcaNeeds, CcaOut, CongestionControl, FlowFacts, SendControl};
+use wormhole_kernel::cca::{Ack, CcaNeeds, CcaOut, CongestionControl, FlowFacts, Origin, SendControl};
 use wormhole_kernel::model::{ConfigHash, ModelId};
 use wormhole_kernel::units::{BitRate, SimTime, Span};
 
@@ -65,12 +66,39 @@ pub struct TimelyState {
     line: BitRate,
     bdp: u64,
     rate: BitRate,
-    last_update: u64,
-    last_acked: u64,
+    trips: RoundTrips,
+    /// At the beginning of the round trip, and of the last acknowledgement.
     last_rtt: Span,
+    rtt: Span,
+    /// Acknowledgements whose round-trip time was another than that of the one before.
+    rtt_changes: u64,
     /// Smoothed difference of round-trip times, nanoseconds.
     difference: f64,
+    /// Increases in a row, up to [`HYPER_AFTER`]: all after that are alike.
     increases: u64,
+    /// Updates of the difference so far.
+    rounds: u64,
+    /// Those at which the round-trip time was another than before.
+    changes: u64,
+    /// Those after which the gradient decided.
+    uses: u64,
+}
+
+impl TimelyState {
+    /// From here to `after` the difference only decayed, and nothing depended on it.
+    fn is_decaying(&self, after: &TimelyState) -> bool {
+        (self.changes, self.uses) == (after.changes, after.uses)
+    }
+}
+
+impl TimelyState {
+    /// Whether from here to `after` round trips ended without an effect but on the difference, which only decays: then
+    /// where in its round trip the flow is does not matter either.
+    fn is_idling(&self, after: &TimelyState, low: Span) -> bool {
+        let at_line = |s: &TimelyState| s.rate == s.line && s.increases == HYPER_AFTER;
+        let same_rtt = self.rtt_changes == after.rtt_changes && after.rtt == after.last_rtt && after.rtt < low;
+        at_line(self) && at_line(after) && same_rtt && self.is_decaying(after) && self.trips.keeps_pace(&after.trips)
+    }
 }
 
 impl Timely {
@@ -82,6 +110,11 @@ impl Timely {
     /// Signed difference of two spans in nanoseconds.
     fn difference(now: Span, before: Span) -> f64 {
         if now >= before { nanoseconds(now - before) } else { -nanoseconds(before - now) }
+    }
+
+    /// The next smoothed difference.
+    fn smoothed(&self, difference: f64, newest: f64) -> f64 {
+        (1.0 - self.config.alpha) * difference + self.config.alpha * newest
     }
 
     /// The factor of a decrease, or `None` for an increase (paper, algorithm 1).
@@ -130,22 +163,26 @@ impl CongestionControl for Timely {
     }
 
     fn on_ack(&self, state: &mut TimelyState, ack: &Ack<'_>, out: &mut CcaOut) {
-        state.last_acked = state.last_acked.max(ack.acked);
-        // Once a round trip.
-        if ack.acked <= state.last_update {
+        let trip = state.trips.on_ack(ack);
+        state.rtt_changes += u64::from(ack.rtt != state.rtt);
+        state.rtt = ack.rtt;
+        if trip == RoundTrip::GoesOn {
             return;
         }
         let c = &self.config;
-        if state.last_update != 0 {
+        if trip == RoundTrip::Over {
             // Paper, algorithm 1: new_rtt_diff, rtt_diff, normalized_gradient.
             let newest = Timely::difference(ack.rtt, state.last_rtt);
-            state.difference = (1.0 - c.alpha) * state.difference + c.alpha * newest;
+            state.difference = self.smoothed(state.difference, newest);
+            state.rounds += 1;
+            state.changes += u64::from(newest != 0.0);
+            state.uses += u64::from((c.low..=c.high).contains(&ack.rtt));
             let gradient = state.difference / nanoseconds(c.min_rtt);
             match self.verdict(ack.rtt, gradient) {
                 None => {
                     let step = if state.increases < HYPER_AFTER { c.additive } else { c.hyper };
                     state.rate = BitRate(state.rate.0.saturating_add(step.0).min(state.line.0));
-                    state.increases += 1;
+                    state.increases = (state.increases + 1).min(HYPER_AFTER);
                 }
                 Some(factor) => {
                     state.rate = scaled(state.rate, factor).max(c.min_rate);
@@ -154,8 +191,8 @@ impl CongestionControl for Timely {
             }
             out.control = c.window.control(state.bdp, state.rate, state.line);
         }
-        if ack.snd_nxt > state.last_update {
-            state.last_update = ack.snd_nxt;
+        if ack.snd_nxt > state.trips.end() {
+            state.trips.begin(ack.snd_nxt);
             state.last_rtt = ack.rtt;
         }
     }
@@ -165,19 +202,42 @@ impl CongestionControl for Timely {
     /// Nothing: TIMELY knows only delay; losses are the transport's.
     fn on_timeout(&self, _state: &mut TimelyState, _now: SimTime, _out: &mut CcaOut) {}
 
-    fn rebase(&self, _state: &mut TimelyState, _by: Span) {}
+    fn relative(&self, state: &TimelyState, origin: &Origin<'_>) -> Option<TimelyState> {
+        Some(TimelyState { trips: state.trips.relative(origin.acked), ..*state })
+    }
 
-    fn fingerprint(&self, state: &TimelyState, _now: SimTime) -> Option<u64> {
-        let hash = ConfigHash::new()
-            .with(state.line.0)
-            .with(state.bdp)
-            .with(state.rate.0)
-            .with(u64::from(state.last_update == 0))
-            .with(state.last_update.wrapping_sub(state.last_acked))
-            .with(state.last_rtt.0)
-            .with(state.difference.to_bits())
-            .with(state.increases.min(HYPER_AFTER));
-        Some(hash.finish())
+    fn absolute(&self, relative: &TimelyState, origin: &Origin<'_>) -> TimelyState {
+        TimelyState { trips: relative.trips.absolute(origin.acked), ..*relative }
+    }
+
+    /// The smoothed difference may decay while round-trip times stand still where only their length counts.
+    fn repeats(&self, before: &TimelyState, after: &TimelyState) -> bool {
+        let TimelyState { rounds, changes, uses, rtt_changes, .. } = *after;
+        let trips = before.trips.counted_as(&after.trips);
+        let mut expected = TimelyState { trips, rounds, changes, uses, rtt_changes, ..*before };
+        if before.is_decaying(after) {
+            expected.difference = after.difference;
+        }
+        if before.is_idling(after, self.config.low) {
+            expected.trips = after.trips;
+        }
+        bytemuck::bytes_of(&expected) == bytemuck::bytes_of(after)
+    }
+
+    fn coast(&self, state: &mut TimelyState, before: &TimelyState, rounds: u64) {
+        let updates = if before.is_idling(state, self.config.low) {
+            state.trips.coast(&before.trips, rounds)
+        } else {
+            state.trips.count_on(&before.trips, rounds);
+            (state.rounds - before.rounds) * rounds
+        };
+        if before.is_decaying(state) {
+            state.difference = repeated(state.difference, updates, |difference| self.smoothed(difference, 0.0));
+        }
+        state.rounds += updates;
+        state.changes += (state.changes - before.changes) * rounds;
+        state.uses += (state.uses - before.uses) * rounds;
+        state.rtt_changes += (state.rtt_changes - before.rtt_changes) * rounds;
     }
 }
 
@@ -212,5 +272,90 @@ mod tests {
         // Gradient 0.875 * 10 / 20 = 0.4375.
         assert_eq!(after(&[60, 70]), (50e9 * (1.0 - 0.8 * 0.4375)) as u64);
         assert_eq!(after(&[60, 400]), 1_000_000_000, "never below the least rate");
+    }
+
+    /// A flow with one ACK a round trip.
+    struct Flow {
+        model: Timely,
+        state: TimelyState,
+        out: CcaOut,
+        acked: u64,
+    }
+
+    impl Flow {
+        fn new() -> Flow {
+            let model = Timely::new(TimelyConfig::default());
+            let line_rate = BitRate::from_gbps(100);
+            let facts = FlowFacts { line_rate, base_rtt: Span::from_us(4), bdp: 50_000, mtu: 1_000 };
+            let (state, control) = model.start(&facts, SimTime::ZERO);
+            Flow { model, state, out: CcaOut::new(control), acked: 0 }
+        }
+
+        /// So many round trips of so many microseconds, and the relative state after them.
+        fn after(&mut self, rounds: u64, us: u64) -> TimelyState {
+            for _ in 0..rounds {
+                self.acked += 1_000;
+                let (acked, snd_nxt, rtt) = (self.acked, self.acked + 500, Span::from_us(us));
+                let (now, marked) = (SimTime::ZERO, false);
+                let ack = Ack { now, acked, snd_nxt, marked, rtt, hops: &[], hop_count: 0 };
+                self.model.on_ack(&mut self.state, &ack, &mut self.out);
+            }
+            let origin = Origin { now: SimTime::ZERO, acked: self.acked, hops: &[] };
+            self.model.relative(&self.state, &origin).expect("TIMELY always has one")
+        }
+
+        /// From `before` to `after` the flow repeats itself, and coasting is the same as going on like that.
+        fn assert_coasts(&mut self, before: &TimelyState, after: &TimelyState, us: u64) {
+            assert!(self.model.repeats(before, after));
+            let (mut gone, period) = (0, after.rounds - before.rounds);
+            for rounds in [0, 1, 2, 30, 1_000, 100_000] {
+                let simulated = self.after((rounds - gone) * period, us);
+                gone = rounds;
+                let mut coasted = *after;
+                self.model.coast(&mut coasted, before, rounds);
+                assert_eq!(bytemuck::bytes_of(&coasted), bytemuck::bytes_of(&simulated), "{rounds} times");
+            }
+        }
+    }
+
+    #[test]
+    fn short_round_trips_repeat_while_the_difference_decays() {
+        for (us, period) in [(20, 1), (20, 3)] {
+            let mut flow = Flow::new();
+            flow.after(1, us + 10);
+            let before = flow.after(10, us);
+            let after = flow.after(period, us);
+            assert!(before.difference < after.difference && after.difference < 0.0);
+            flow.assert_coasts(&before, &after, us);
+        }
+    }
+
+    #[test]
+    fn changed_round_trips_do_not_repeat() {
+        let mut flow = Flow::new();
+        flow.after(1, 30);
+        let before = flow.after(10, 20);
+        flow.after(1, 30);
+        let mut after = flow.after(1, 20);
+        assert!(!flow.model.repeats(&before, &after));
+        after.changes = before.changes;
+        assert!(flow.model.repeats(&before, &after), "it is for the changes only");
+    }
+
+    #[test]
+    fn used_gradients_repeat_only_when_equal() {
+        // Falling at first: the rate is at the line's throughout, but the gradient decides.
+        let mut flow = Flow::new();
+        flow.after(1, 90);
+        let before = flow.after(10, 80);
+        let mut after = flow.after(1, 80);
+        assert!(!flow.model.repeats(&before, &after));
+        after.uses = before.uses;
+        assert!(flow.model.repeats(&before, &after), "it is for the use only");
+
+        let before = flow.after(1_000, 80);
+        let after = flow.after(2, 80);
+        assert_eq!((before.difference.to_bits(), after.difference.to_bits(), after.uses - before.uses), (0, 0, 2));
+        flow.assert_coasts(&before, &after, 80);
     }
 }

@@ -38,7 +38,45 @@ impl Router for Spray {
         if hops.is_empty() { None } else { Some(hops[(hash % hops.len() as u64) as usize]) }
     }
 
+    fn choices(&mut self, fabric: &Fabric<'_>, node: NodeId, key: &RouteKey, each: &mut dyn FnMut(PortId)) {
+        if fabric.is_host(node) {
+            self.egress(fabric, node, key).into_iter().for_each(each);
+        } else {
+            self.paths.next_hops(fabric, node, key.dst).iter().copied().for_each(each);
+        }
+    }
+
     fn links_changed(&mut self, fabric: &Fabric<'_>) {
         self.paths.links_changed(fabric);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::collections::BTreeSet;
+    use wormhole_kernel::fabric::{FabricSize, LinkSpec, NodeKind};
+    use wormhole_kernel::memory::Carver;
+    use wormhole_kernel::units::{BitRate, Span};
+
+    #[test]
+    fn choices_are_what_packets_take() {
+        // Host 0 has two NICs to switch 1, which has three ways to switch 2, which has one to host 3.
+        let kinds = [NodeKind::Host, NodeKind::Switch, NodeKind::Switch, NodeKind::Host];
+        let links = [(0, 1), (0, 1), (1, 2), (1, 2), (1, 2), (2, 3)].map(|(a, b)| {
+            let (a, b) = (NodeId(a), NodeId(b));
+            LinkSpec { a, b, rate: BitRate::from_gbps(100), delay: Span::from_us(1), loss: 0 }
+        });
+        let mut words = alloc::vec![0; Fabric::words(FabricSize::of(&kinds, &links))];
+        let fabric = Fabric::carve(&mut Carver::new(&mut words), &kinds, &links).expect("a sound fabric");
+        let mut router = Spray::new(7);
+        for (node, count) in [(0, 1), (1, 3), (2, 1)] {
+            let key = RouteKey { src: NodeId(0), dst: NodeId(3), src_port: 10_000, dst_port: 100, packet: 0 };
+            let taken = |packet| router.egress(&fabric, NodeId(node), &RouteKey { packet, ..key });
+            let taken: BTreeSet<PortId> = (0..100).filter_map(taken).collect();
+            let mut choices = BTreeSet::new();
+            router.choices(&fabric, NodeId(node), &key, &mut |port| assert!(choices.insert(port)));
+            assert_eq!((choices.len(), choices), (count, taken), "at node {node}");
+        }
     }
 }

@@ -100,7 +100,7 @@ fn flow_completes(memory: &mut [u64]) -> bool {
     let Some(router) = TableRouter::new(&rows) else { return false };
     let ccas = [AnyCca::Hpcc(Hpcc::new(HpccConfig::default()))];
     let models = Ps::models(&ccas, router, 1);
-    let limits = Limits { queued_flows: 1, active_flows: 1, packets: 64, outputs: 1, inputs: 1 };
+    let limits = Limits { queued_flows: 1, active_flows: 1, packets: 64, outputs: 1, inputs: 1, snapshot_words: 0 };
     let Ok(mut kernel) = Kernel::new(memory, &nodes, &links, models, &limits, ()) else { return false };
     let flow = FlowSpec::new(NodeId(0), NodeId(1), 20_000, SimTime::ZERO);
     let run = kernel.add_flow(&flow).is_ok() && kernel.run_until(SimTime::MAX).is_ok();

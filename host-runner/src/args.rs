@@ -1,0 +1,252 @@
+//! Arguments that commands share.
+
+use crate::load::Files;
+use crate::scenario::{CcaName, DEFAULT_MAX_PACKETS, Options, Profile, Routing};
+use clap::{Args, ValueEnum};
+use std::path::{Path, PathBuf};
+use wormhole_kernel::Span;
+use wormhole_kernel::accel::{Acceleration, Detector, Tier};
+
+/// What is simulated, and how.
+#[derive(Args, Debug)]
+pub(crate) struct ScenarioArgs {
+    /// Topology file.
+    #[arg(long, value_name = "FILE")]
+    topology: PathBuf,
+    /// Flow file.
+    #[arg(long, value_name = "FILE")]
+    flows: PathBuf,
+    /// Configuration file.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// File of link changes: rows of `time_us down|up a b`.
+    #[arg(long, value_name = "FILE")]
+    link_events: Option<PathBuf>,
+    /// Model family.
+    #[arg(long, value_enum, default_value = "ps")]
+    profile: Profile,
+    /// Congestion control; overrides CC_MODE.
+    #[arg(long, value_enum)]
+    cca: Option<CcaName>,
+    /// Routing (profile ps).
+    #[arg(long, value_enum, default_value = "ecmp")]
+    routing: Routing,
+    /// Seed of everything random (profile ps).
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Most frames in the fabric at once.
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_MAX_PACKETS)]
+    max_packets: usize,
+    /// Granularity of rates as of hardware registers, in bit/s (HPCC, profile ps); 0: none.
+    #[arg(long, value_name = "BPS", default_value_t = 0)]
+    rate_quantum: u64,
+    #[command(flatten)]
+    accel: AccelArgs,
+}
+
+impl ScenarioArgs {
+    /// The input files.
+    pub(crate) fn files(&self) -> Files {
+        Files {
+            topology: self.topology.clone(),
+            flows: self.flows.clone(),
+            config: self.config.clone(),
+            link_events: self.link_events.clone(),
+        }
+    }
+
+    /// The flow file.
+    pub(crate) fn flows(&self) -> &Path {
+        &self.flows
+    }
+
+    /// The choices that are not in input files.
+    pub(crate) fn options(&self) -> Options {
+        Options {
+            profile: self.profile,
+            seed: self.seed,
+            cca: self.cca,
+            routing: self.routing,
+            max_packets: self.max_packets,
+            acceleration: self.accel.acceleration(),
+            rate_quantum: self.rate_quantum,
+        }
+    }
+}
+
+/// How to accelerate.
+#[derive(Args, Debug)]
+struct AccelArgs {
+    /// What may be skipped.
+    #[arg(long, value_enum, default_value = "bounded")]
+    accel: TierName,
+    /// How steady states are recognised (tier bounded).
+    #[arg(long, value_enum, default_value = "cycle")]
+    detector: DetectorName,
+    /// Largest relative range of a steady rate, in percent: above 0, at most 100; default 2 (cycle) or 5 (paper).
+    #[arg(long, value_name = "PERCENT", value_parser = parts_per_million)]
+    theta: Option<u32>,
+    /// Window of the detector, at least 1. Detector cycle: the shortest one, in microseconds, default 20.
+    /// Detector paper: l, the number of samples, one every microsecond, default 2000.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    window: Option<u32>,
+}
+
+/// A [`Tier`] as an argument.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum TierName {
+    /// Nothing: every event is executed.
+    Off,
+    /// What is proven to repeat: the results are those of `off`, bit for bit.
+    Exact,
+    /// Also steady states, with an error that is bounded by measurement.
+    Bounded,
+}
+
+/// A [`Detector`] as an argument.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum DetectorName {
+    /// By goodput, over a window that grows to a cycle of the congestion control, with a test for drift.
+    Cycle,
+    /// By the sending rate over a fixed window, as in the Wormhole paper.
+    Paper,
+}
+
+impl AccelArgs {
+    fn acceleration(&self) -> Acceleration {
+        let tier = match self.accel {
+            TierName::Off => Tier::Off,
+            TierName::Exact => Tier::Exact,
+            TierName::Bounded => Tier::Bounded,
+        };
+        Acceleration { tier, detector: self.detector() }
+    }
+
+    /// The detector; what the user leaves open has the kernel's defaults.
+    fn detector(&self) -> Detector {
+        let default = match self.detector {
+            DetectorName::Cycle => Detector::CYCLE,
+            DetectorName::Paper => Detector::PAPER,
+        };
+        match default {
+            Detector::Cycle { theta, window } => Detector::Cycle {
+                theta: self.theta.unwrap_or(theta),
+                window: self.window.map_or(window, |us| Span::from_us(us.into())),
+            },
+            Detector::Paper { theta, samples, interval } => Detector::Paper {
+                theta: self.theta.unwrap_or(theta),
+                samples: self.window.unwrap_or(samples),
+                interval,
+            },
+        }
+    }
+}
+
+/// The tiers that equal ns-3, or else it is a fault.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum ReferenceTier {
+    /// Every event is executed.
+    Off,
+    /// What is proven to repeat is skipped.
+    Exact,
+}
+
+impl ReferenceTier {
+    /// An acceleration of this tier.
+    pub(crate) fn acceleration(self) -> Acceleration {
+        let tier = match self {
+            ReferenceTier::Off => Tier::Off,
+            ReferenceTier::Exact => Tier::Exact,
+        };
+        Acceleration { tier, ..Acceleration::default() }
+    }
+}
+
+/// A share in percent, above 0 and at most 100, in parts per million.
+fn parts_per_million(text: &str) -> Result<u32, String> {
+    let percent: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    // Not a number is in no range.
+    if !(percent > 0.0 && percent <= 100.0) {
+        return Err("it must be above 0 and at most 100".into());
+    }
+    match (percent * 1e4).round() as u32 {
+        0 => Err("the least is 0.0001".into()),
+        parts => Ok(parts),
+    }
+}
+
+/// A share as a fraction, 0 or more.
+pub(crate) fn fraction(text: &str) -> Result<f64, String> {
+    let fraction: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if fraction.is_finite() && fraction >= 0.0 { Ok(fraction) } else { Err("it must be 0 or more".into()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::{Parser, error::ErrorKind};
+
+    #[derive(Parser, Debug)]
+    struct Line {
+        #[command(flatten)]
+        args: ScenarioArgs,
+    }
+
+    fn parse(options: &str) -> Result<Options, ErrorKind> {
+        let words = "wormhole --topology t --flows f".split(' ').chain(options.split_whitespace());
+        Line::try_parse_from(words).map(|line| line.args.options()).map_err(|error| error.kind())
+    }
+
+    fn acceleration(options: &str) -> (Tier, Detector) {
+        let Acceleration { tier, detector } = parse(options).expect(options).acceleration;
+        (tier, detector)
+    }
+
+    #[test]
+    fn acceleration_is_bounded_by_default_and_has_the_kernels_defaults() {
+        assert_eq!(acceleration(""), (Tier::Bounded, Detector::CYCLE));
+        assert_eq!(acceleration("--accel off"), (Tier::Off, Detector::CYCLE));
+        assert_eq!(acceleration("--accel exact"), (Tier::Exact, Detector::CYCLE));
+        assert_eq!(acceleration("--detector paper"), (Tier::Bounded, Detector::PAPER));
+        assert_eq!(parse("").expect("options").rate_quantum, 0);
+        assert_eq!(parse("--rate-quantum 1000000").expect("options").rate_quantum, 1_000_000);
+    }
+
+    /// The help text states them; it cannot be made of constants.
+    #[test]
+    fn help_states_the_kernels_defaults() {
+        assert_eq!(Detector::CYCLE, Detector::Cycle { theta: 20_000, window: Span::from_us(20) });
+        let interval = Span::from_us(1);
+        assert_eq!(Detector::PAPER, Detector::Paper { theta: 50_000, samples: 2_000, interval });
+    }
+
+    #[test]
+    fn theta_and_window_go_to_the_detector() {
+        let cycle = |theta, us| (Tier::Bounded, Detector::Cycle { theta, window: Span::from_us(us) });
+        assert_eq!(acceleration("--theta 0.5 --window 100"), cycle(5_000, 100));
+        assert_eq!(acceleration("--theta 100"), cycle(1_000_000, 20));
+        assert_eq!(acceleration("--theta 0.0001 --window 1"), cycle(1, 1));
+        let interval = Span::from_us(1);
+        let paper = |theta, samples| (Tier::Bounded, Detector::Paper { theta, samples, interval });
+        assert_eq!(acceleration("--detector paper --theta 7.25"), paper(72_500, 2_000));
+        assert_eq!(acceleration("--detector paper --window 4294967295"), paper(50_000, u32::MAX));
+    }
+
+    #[test]
+    fn values_out_of_range_are_refused() {
+        for theta in ["0", "100.1", "nan", "inf", "x", "0.00001"] {
+            assert_eq!(parse(&format!("--theta {theta}")).err(), Some(ErrorKind::ValueValidation), "{theta}");
+        }
+        for window in ["0", "1.5", "4294967296"] {
+            assert_eq!(parse(&format!("--window {window}")).err(), Some(ErrorKind::ValueValidation), "{window}");
+        }
+        assert_eq!(parse("--accel most").err(), Some(ErrorKind::InvalidValue));
+        assert_eq!(parse("--detector none").err(), Some(ErrorKind::InvalidValue));
+    }
+
+    #[test]
+    fn fractions_are_finite_and_not_negative() {
+        assert_eq!((fraction("0"), fraction("0.01"), fraction("2")), (Ok(0.0), Ok(0.01), Ok(2.0)));
+        assert!(["-1", "nan", "inf", "1%"].iter().all(|text| fraction(text).is_err()));
+    }
+}

@@ -1,0 +1,240 @@
+//! Acceleration: skipping events that can be proven or measured to be redundant.
+//!
+//! A *partition* is a set of flows and the ports they use that nothing outside it can influence before the next
+//! interrupt. Where the motion of a partition repeats, or its flows run in a steady state, it is parked: its frames
+//! and timers leave the simulation until something needs them again.
+
+pub(crate) mod arena;
+mod park;
+pub(crate) mod partition;
+mod recurrence;
+mod snapshot;
+mod steady;
+
+use crate::error::CapacityError;
+use crate::ids::{PartitionId, QpId};
+use crate::kernel::Kernel;
+use crate::models::Models;
+use crate::observer::Observer;
+use crate::units::Span;
+use partition::{LEFT, SAME};
+
+/// What may be skipped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Tier {
+    /// Nothing: every event is executed.
+    #[default]
+    Off,
+    /// What is proven to repeat: results are those of [`Off`](Tier::Off), bit for bit.
+    Exact,
+    /// Also steady states, with an error that is bounded by measurement.
+    Bounded,
+}
+
+/// How steady states are recognised ([`Tier::Bounded`]).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Detector {
+    /// Ours: goodput over a window that grows until it covers a cycle of the congestion control; range and drift
+    /// tests.
+    Cycle {
+        /// Largest relative range of the goodput between windows, in parts per million.
+        theta: u32,
+        /// Shortest window.
+        window: Span,
+    },
+    /// The paper's (section on steady-state identification), to the letter: the relative range of the sending rate,
+    /// read from the congestion control, over the last `samples` samples.
+    Paper {
+        /// Largest relative range, in parts per million.
+        theta: u32,
+        /// Samples in the window (l).
+        samples: u32,
+        /// Time between samples.
+        interval: Span,
+    },
+}
+
+impl Detector {
+    /// Ours with its defaults.
+    pub const CYCLE: Detector = Detector::Cycle { theta: 20_000, window: Span::from_us(20) };
+    /// The paper's with its defaults: theta 5 %, l 2000, samples of 1 us.
+    pub const PAPER: Detector = Detector::Paper { theta: 50_000, samples: 2_000, interval: Span::from_us(1) };
+}
+
+/// How to accelerate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Acceleration {
+    /// What may be skipped.
+    pub tier: Tier,
+    /// How steady states are recognised.
+    pub detector: Detector,
+}
+
+impl Default for Acceleration {
+    fn default() -> Acceleration {
+        Acceleration { tier: Tier::Off, detector: Detector::CYCLE }
+    }
+}
+
+/// What acceleration has done since the start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Skipped {
+    /// Events not executed, by the rate at which the stretches skipped had them.
+    pub events: u64,
+    /// Simulated time skipped exactly, summed over partitions.
+    pub time_exact: Span,
+    /// Simulated time skipped within a bound, summed over partitions.
+    pub time_bounded: Span,
+    /// Most partitions there were at once.
+    pub partitions_max: u32,
+    /// Parked partitions that were woken, for whatever reason.
+    pub wakes: u64,
+    /// Those woken before their time.
+    pub skip_backs: u64,
+    /// Partitions joined because a switch's shared buffer or PFC coupled them.
+    pub buffer_couplings: u64,
+}
+
+/// One more word into a hash: a rotation, an exclusive or, a product.
+pub(crate) fn mix(hash: u64, word: u64) -> u64 {
+    (hash.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+impl<M: Models, O: Observer> Kernel<'_, M, O> {
+    /// Accelerates from now on, or not.
+    ///
+    /// # Errors
+    /// [`CapacityError`] `snapshot_words` if there is no memory for states at all.
+    pub fn accelerate(&mut self, how: Acceleration) -> Result<(), CapacityError> {
+        if how.tier != Tier::Off && self.reserve.is_empty() {
+            return Err(CapacityError { what: "snapshot_words", limit: 0 });
+        }
+        self.wake_all();
+        let was_off = core::mem::replace(&mut self.acceleration, how).tier == Tier::Off;
+        for qp in self.qps.ids() {
+            if how.tier == Tier::Off {
+                self.leave(qp);
+            } else if was_off && self.qps.slots[qp.index()].is_in_use() {
+                self.join(qp);
+                self.watch_from(qp);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether partitions are kept.
+    pub(crate) fn accelerates(&self) -> bool {
+        self.acceleration.tier != Tier::Off
+    }
+
+    /// A flow is worth looking at once it has lasted a few round trips.
+    pub(crate) fn watch_from(&mut self, qp: QpId) {
+        let slot = &mut self.qps.slots[qp.index()];
+        slot.section = slot.snd_una.saturating_add(slot.bdp.saturating_mul(2));
+    }
+
+    /// The acknowledgement of a queue pair has come that its partition is to be looked at on.
+    #[cold]
+    pub(crate) fn look(&mut self, qp: QpId) {
+        let slot = &self.qps.slots[qp.index()];
+        let id = slot.partition;
+        if id.is_none() || !slot.is_open() {
+            return;
+        }
+        let partition = self.partitions.get(id);
+        let (leader, changed) = (partition.leader, partition.changed);
+        if leader != qp && self.leads(leader, id) {
+            return;
+        }
+        if changed != SAME {
+            if changed == LEFT {
+                self.split(id);
+            }
+            let id = self.qps.slots[qp.index()].partition;
+            return self.watch(id, qp);
+        }
+        self.partitions.get_mut(id).leader = qp;
+        if self.look_for_recurrence(id, qp) {
+            return;
+        }
+        let may_be_steady = self.acceleration.tier == Tier::Bounded;
+        if may_be_steady && !self.partitions.get(id).recurrence.has_candidate() && self.look_for_steady_state(id) {
+            return;
+        }
+        self.watch_on(id);
+    }
+
+    /// Whether a queue pair still leads the partition and will be heard of again.
+    fn leads(&self, leader: QpId, id: PartitionId) -> bool {
+        let slot = self.qps.slots.get(leader.index());
+        slot.is_some_and(|slot| slot.partition == id && slot.is_open() && slot.section != u64::MAX)
+    }
+
+    /// Begins to watch a partition that has changed.
+    fn watch(&mut self, id: PartitionId, leader: QpId) {
+        self.forget_motion(id);
+        let partition = self.partitions.get_mut(id);
+        partition.leader = leader;
+        partition.changed = SAME;
+        let mut next = self.first_qp(id);
+        while let Some(qp) = next {
+            let slot = &mut self.qps.slots[qp.index()];
+            slot.peak_frames = slot.frames;
+            next = self.next_qp(qp);
+        }
+        self.measure(id);
+        self.watch_on(id);
+    }
+
+    /// Says when the partition is looked at next.
+    pub(crate) fn watch_on(&mut self, id: PartitionId) {
+        let leader = self.partitions.get(id).leader;
+        if leader.is_none() {
+            return;
+        }
+        let next = self.partitions.get(id).recurrence.next();
+        let slot = &mut self.qps.slots[leader.index()];
+        let packet = u64::from(self.models.transport.mtu);
+        let soon = slot.snd_una + packet.max(slot.in_flight() / 2);
+        let is_exact = self.acceleration.tier == Tier::Exact;
+        slot.section = if is_exact || next < soon { next.max(slot.snd_una + packet) } else { soon };
+    }
+
+    /// Forgets what was found out about a partition's motion.
+    pub(crate) fn forget_motion(&mut self, id: PartitionId) {
+        self.drop_candidate(id);
+        self.partitions.get_mut(id).recurrence = recurrence::Recurrence::NEW;
+        self.forget_rates(id);
+    }
+
+    /// A flow has finished: its partition will have to be split, and led by another if it was the leader.
+    pub(crate) fn flow_left(&mut self, qp: QpId) {
+        let id = self.qps.slots[qp.index()].partition;
+        if id.is_none() {
+            return;
+        }
+        self.partitions.get_mut(id).changed = LEFT;
+        if self.partitions.get(id).leader != qp {
+            return;
+        }
+        let (mut leader, mut most) = (QpId::NONE, 0);
+        let mut next = self.first_qp(id);
+        while let Some(qp) = next {
+            let slot = &self.qps.slots[qp.index()];
+            if slot.is_open() && slot.bytes_left() >= most {
+                (leader, most) = (qp, slot.bytes_left());
+            }
+            next = self.next_qp(qp);
+        }
+        self.partitions.get_mut(id).leader = leader;
+        if leader.is_some() {
+            self.lead(leader);
+        }
+    }
+
+    /// Looks at the partition of a queue pair after a round trip.
+    pub(crate) fn lead(&mut self, qp: QpId) {
+        let slot = &mut self.qps.slots[qp.index()];
+        slot.section = slot.snd_nxt.saturating_add(1);
+    }
+}

@@ -1,0 +1,428 @@
+//! Parking and waking.
+//!
+//! A parked partition has no frame on a wire and no timer, only a wake-up: the earliest interrupt that is known. What
+//! its ports and buffers hold stays where it is, for others to see. It may be woken at any time before: its state is
+//! set up as of then. In an exact stretch the last part of a period is simulated, on the partition's own, up to the
+//! present.
+
+use super::arena::Block;
+use crate::buffer::BufferManager;
+use crate::cca::CongestionControl;
+use crate::event::{CCA_TIMERS, Clock, Event, EventKey, Tie};
+use crate::ids::{NodeId, PartitionId, PortId, QpId};
+use crate::kernel::{CcaState, Kernel};
+use crate::lane::{LaneKind, Lanes, Merge};
+use crate::log::debug;
+use crate::models::Models;
+use crate::observer::Observer;
+use crate::packet::PacketList;
+use crate::queue::EventQueue;
+use crate::scheduler::PRIORITIES;
+use crate::transport::Transport;
+use crate::units::{SimTime, Span};
+use bytemuck::{Pod, Zeroable};
+
+/// Words of a ledger per port and per queue pair.
+const PORT_ENTRIES: usize = 5;
+const QP_ENTRIES: usize = 4;
+
+/// A stretch that is being skipped.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+pub(crate) struct Parked {
+    pub(crate) since: SimTime,
+    pub(crate) until: SimTime,
+    /// The time before `since` in which what the ledger tells was done: a period, or the time measured.
+    pub(crate) span: Span,
+    /// The counters at its beginning.
+    pub(crate) ledger: Block,
+    /// The state at its beginning, if it is a period.
+    pub(crate) before: Block,
+    /// The state at `since`.
+    pub(crate) after: Block,
+    /// Whole periods are skipped, which repeat.
+    pub(crate) is_exact: u32,
+    /// The port whose timer is the wake-up.
+    pub(super) anchor: PortId,
+}
+
+impl Parked {
+    pub(crate) const NONE: Parked = Parked {
+        since: SimTime::ZERO,
+        until: SimTime::ZERO,
+        span: Span::ZERO,
+        ledger: Block::NONE,
+        before: Block::NONE,
+        after: Block::NONE,
+        is_exact: 0,
+        anchor: PortId::NONE,
+    };
+}
+
+/// How much of what a span had is to be added: so many of it, or a fraction.
+#[derive(Clone, Copy)]
+struct Share {
+    of: u64,
+    per: u64,
+}
+
+impl Share {
+    /// This share of what a counter has grown, a multiple of `unit`.
+    fn of(self, now: u64, before: u64, unit: u64) -> u64 {
+        let grown = u128::from(now.wrapping_sub(before));
+        let share = grown * u128::from(self.of) / u128::from(self.per.max(1));
+        let share = u64::try_from(share).unwrap_or(u64::MAX);
+        share - share % unit.max(1)
+    }
+}
+
+impl<M: Models, O: Observer> Kernel<'_, M, O> {
+    /// Writes down the counters of a partition, if there is room.
+    pub(crate) fn write_ledger(&mut self, id: PartitionId) -> Option<Block> {
+        let partition = self.partitions.get(id);
+        let words = partition.ports as usize * PORT_ENTRIES + partition.qps as usize * QP_ENTRIES;
+        let block = self.arena.alloc(words)?;
+        let mut at = 0;
+        let mut next = self.first_port(id);
+        while let Some(port) = next {
+            let state = &self.ports[port.index()];
+            let entries =
+                [state.sent_frames, state.sent_bytes, state.marks, state.queue_byte_ns, u64::from(state.wakes)];
+            self.arena.get_mut(block)[at..at + PORT_ENTRIES].copy_from_slice(&entries);
+            at += PORT_ENTRIES;
+            next = self.next_port(port);
+        }
+        let mut next = self.first_qp(id);
+        while let Some(qp) = next {
+            let slot = &self.qps.slots[qp.index()];
+            let entries = [slot.snd_una, slot.acks, slot.rtt_sum.0, u64::from(slot.timers)];
+            self.arena.get_mut(block)[at..at + QP_ENTRIES].copy_from_slice(&entries);
+            at += QP_ENTRIES;
+            next = self.next_qp(qp);
+        }
+        Some(block)
+    }
+
+    /// Calls `visit` with every queue pair of a partition and its acknowledged bytes in a ledger.
+    pub(crate) fn each_ledger_entry(
+        &mut self,
+        id: PartitionId,
+        ledger: Block,
+        mut visit: impl FnMut(&mut crate::qp::Qp, &mut u64),
+    ) {
+        let mut at = self.partitions.get(id).ports as usize * PORT_ENTRIES;
+        let mut next = self.first_qp(id);
+        while let Some(qp) = next {
+            visit(&mut self.qps.slots[qp.index()], &mut self.arena.get_mut(ledger)[at]);
+            at += QP_ENTRIES;
+            next = self.next_qp(qp);
+        }
+    }
+
+    /// How many periods like the one since the ledger was written fit before any flow sends its last packets.
+    pub(crate) fn rounds_before_an_end(&mut self, id: PartitionId, ledger: Block) -> u64 {
+        let mtu = u64::from(self.models.transport.mtu);
+        let mut rounds = u64::MAX;
+        self.each_ledger_entry(id, ledger, |qp, before| {
+            // A flow that stands still does not end.
+            if let Some(fits) = qp.bytes_left().saturating_sub(mtu).checked_div(qp.snd_una - *before) {
+                rounds = rounds.min(fits.saturating_sub(1));
+            }
+        });
+        rounds
+    }
+
+    /// Takes an active partition out of the simulation until `parked.until`.
+    pub(crate) fn park(&mut self, id: PartitionId, parked: Parked) {
+        let Some(anchor) = self.first_port(id) else { return };
+        debug!("{} ps: partition {} parks until {} ps", self.now().0, id.0, parked.until.0);
+        self.lift(id);
+        self.reserve(id, true);
+        let partition = self.partitions.get_mut(id);
+        partition.is_parked = 1;
+        partition.parked = Parked { anchor, ..parked };
+        self.partitions.parked += 1;
+        let key = self.clock.issue(parked.until.since(self.now()));
+        self.schedule(Event::Unpark(anchor), key);
+    }
+
+    /// Takes the frames and timers of a partition out. They are in its snapshot.
+    fn lift(&mut self, id: PartitionId) {
+        let mut frames = PacketList::EMPTY;
+        let qps = &self.qps.slots;
+        let of = |qp: QpId| qps.get(qp.index()).map(|slot| slot.partition);
+        self.lanes.cut(&mut self.packets, |packet| of(packet.qp()) == Some(id), &mut frames);
+        self.lanes.cut_ports(self.ports, |port| port.partition == id);
+        self.shelve(frames);
+        let mut next = self.first_port(id);
+        while let Some(port) = next {
+            let own = core::mem::replace(&mut self.ports[port.index()].lane, PacketList::EMPTY);
+            self.shelve(own);
+            for priority in 0..PRIORITIES as u8 {
+                let queue = &mut self.queues[crate::kernel::queue_index(port, priority)];
+                let waiting = core::mem::replace(&mut queue.frames, PacketList::EMPTY);
+                self.shelve(waiting);
+            }
+            for event in [Event::Arrive(port), Event::TxDone(port), Event::Wake(port)] {
+                self.cancel(event);
+            }
+            next = self.next_port(port);
+        }
+        let mut next = self.first_qp(id);
+        while let Some(qp) = next {
+            (0..CCA_TIMERS).for_each(|timer| self.cancel(Event::Cca(qp, timer)));
+            self.cancel(Event::Qp(qp));
+            next = self.next_qp(qp);
+        }
+    }
+
+    fn shelve(&mut self, mut frames: PacketList) {
+        while let Some(frame) = frames.pop(&self.packets) {
+            self.packets.shelve(frame);
+        }
+    }
+
+    /// The wake-up of a parked partition has come.
+    pub(crate) fn unpark(&mut self, anchor: PortId) {
+        let id = self.ports[anchor.index()].partition;
+        if id.is_some() {
+            self.wake(id);
+        }
+    }
+
+    /// Wakes every parked partition: what is counted is up to date then.
+    pub fn wake_all(&mut self) {
+        for id in self.partitions.ids() {
+            self.wake(id);
+        }
+    }
+
+    /// Brings a partition back, if it is parked, as it is now.
+    pub(crate) fn wake(&mut self, id: PartitionId) {
+        if !self.partitions.get(id).is_parked() {
+            return;
+        }
+        let now = self.now();
+        let Parked { since, until, span, mut ledger, mut before, mut after, is_exact, anchor } =
+            self.partitions.get(id).parked;
+        debug!("{} ps: partition {} wakes", now.0, id.0);
+        self.skipped.wakes += 1;
+        self.skipped.skip_backs += u64::from(now < until);
+        self.cancel(Event::Unpark(anchor));
+        self.reserve(id, false);
+        let partition = self.partitions.get_mut(id);
+        partition.is_parked = 0;
+        partition.parked = Parked::NONE;
+        self.partitions.parked -= 1;
+        let passed = now.since(since);
+        if is_exact != 0 {
+            let rounds = passed.0 / span.0.max(1);
+            let start = since + Span(rounds * span.0);
+            self.advance(id, ledger, Share { of: rounds, per: 1 }, start.since(since));
+            self.coast(id, before, after, rounds);
+            self.skipped.time_exact += start.since(since);
+            if start == now {
+                self.restore(id, after);
+            } else {
+                self.catch_up(id, after, start);
+            }
+        } else {
+            self.advance(id, ledger, Share { of: passed.0, per: span.0 }, passed);
+            self.skipped.time_bounded += passed;
+            self.restore(id, after);
+            self.resume_watch(id, passed);
+        }
+        self.arena.free(&mut ledger);
+        self.arena.free(&mut before);
+        self.arena.free(&mut after);
+        self.watch_on(id);
+    }
+
+    /// Adds what would have been counted.
+    fn advance(&mut self, id: PartitionId, ledger: Block, share: Share, time: Span) {
+        let (_, byte_unit) = self.telemetry_units();
+        let mtu = u64::from(self.models.transport.mtu);
+        let mut at = 0;
+        let mut next = self.first_port(id);
+        while let Some(port) = next {
+            let [frames, bytes, marks, queue, wakes] = core::array::from_fn(|i| self.arena.get(ledger)[at + i]);
+            let state = &mut self.ports[port.index()];
+            let new_frames = share.of(state.sent_frames, frames, 1);
+            let new_marks = share.of(state.marks, marks, 1);
+            state.sent_bytes += share.of(state.sent_bytes, bytes, byte_unit);
+            state.queue_byte_ns = state.queue_byte_ns.wrapping_add(share.of(state.queue_byte_ns, queue, 1));
+            state.sent_frames += new_frames;
+            state.marks += new_marks;
+            state.skipped += time;
+            self.totals.ecn_marks += new_marks;
+            // The end of a transmission, the arrival, and what paces them.
+            self.skipped.events += 2 * new_frames + share.of(u64::from(state.wakes.wrapping_sub(wakes as u32)), 0, 1);
+            at += PORT_ENTRIES;
+            next = self.next_port(port);
+        }
+        let mut next = self.first_qp(id);
+        while let Some(qp) = next {
+            let [acked, acks, rtt_sum, timers] = core::array::from_fn(|i| self.arena.get(ledger)[at + i]);
+            let slot = &mut self.qps.slots[qp.index()];
+            let bytes = share.of(slot.snd_una, acked, mtu);
+            self.skipped.events += share.of(u64::from(slot.timers.wrapping_sub(timers as u32)), 0, 1);
+            slot.snd_una += bytes;
+            slot.marks.iter_mut().for_each(|mark| *mark += bytes);
+            slot.acks += share.of(slot.acks, acks, 1);
+            slot.rtt_sum += Span(share.of(slot.rtt_sum.0, rtt_sum, 1));
+            at += QP_ENTRIES;
+            next = self.next_qp(qp);
+        }
+    }
+
+    /// Brings what congestion controls leave out of recurrences forward, in the snapshot at the end.
+    fn coast(&mut self, id: PartitionId, before: Block, after: Block, rounds: u64) {
+        let mut at = self.arena.get(after)[2] as usize;
+        let mut next = self.first_qp(id);
+        while let Some(qp) = next {
+            let words = at..at + Self::CCA_WORDS;
+            let before = Self::cca_of(&self.arena.get(before)[words.clone()]);
+            let mut state = Self::cca_of(&self.arena.get(after)[words.clone()]);
+            let cca = &self.models.ccas[self.qps.slots[qp.index()].cca as usize];
+            cca.coast(&mut state, &before, rounds);
+            let to = bytemuck::cast_slice_mut(&mut self.arena.get_mut(after)[words]);
+            to[..size_of::<CcaState<M>>()].copy_from_slice(bytemuck::bytes_of(&state));
+            at += Self::CCA_WORDS;
+            next = self.next_qp(qp);
+        }
+    }
+
+    /// Simulates a partition on its own from `start`, where it is as `state` says, to the present.
+    fn catch_up(&mut self, id: PartitionId, state: Block, start: SimTime) {
+        let present = self.clock;
+        let main_timer = self.next_timer;
+        let lanes = core::mem::replace(&mut self.lanes, Lanes::EMPTY);
+        core::mem::swap(&mut self.events, &mut self.side_events);
+        self.clock = Clock::default();
+        self.clock.advance(EventKey { at: start, tie: Tie::default() });
+        self.next_timer = EventKey::NEVER;
+        self.restore(id, state);
+        loop {
+            let (lane, lane_due) = self.lanes.first();
+            let from_lane = lane_due < self.next_timer;
+            let next = lane_due.min(self.next_timer);
+            if next >= present.current() {
+                break;
+            }
+            self.clock.advance(next);
+            self.totals.events += 1;
+            if from_lane { self.lane_due(lane) } else { self.timer_due() }
+        }
+        let side = core::mem::replace(&mut self.lanes, lanes);
+        core::mem::swap(&mut self.events, &mut self.side_events);
+        self.clock = present;
+        self.next_timer = main_timer;
+        self.bring_over(side);
+    }
+
+    /// Brings over what is pending after a partition has caught up.
+    fn bring_over(&mut self, mut side: Lanes) {
+        let (mut frames, mut sending) = (PacketList::EMPTY, PortId::NONE);
+        let mut last_sending = PortId::NONE;
+        loop {
+            let (lane, due) = side.first();
+            if due == EventKey::NEVER {
+                break;
+            }
+            match side.kind(lane) {
+                LaneKind::Arrival => {
+                    let frame = side.pop_frame(lane, &self.packets);
+                    frames.push(&mut self.packets, frame);
+                }
+                LaneKind::TxDone => {
+                    let port = side.pop_port(lane, self.ports);
+                    self.ports[port.index()].next_done = PortId::NONE.0;
+                    if last_sending.is_some() {
+                        self.ports[last_sending.index()].next_done = port.0;
+                    } else {
+                        sending = port;
+                    }
+                    last_sending = port;
+                }
+            }
+        }
+        let mut merge = Merge::default();
+        while let Some(frame) = frames.pop(&self.packets) {
+            self.put_on_wire(frame, &mut merge);
+        }
+        while sending.is_some() {
+            let port = sending;
+            sending = PortId(self.ports[port.index()].next_done);
+            self.put_back_tx_done(port, &mut merge);
+        }
+        self.clock.pass(merge.highest());
+        while let Some((key, timer)) = self.side_events.pop() {
+            self.put_back_timer(self.timers.event(timer), key);
+        }
+    }
+
+    /// Whether nothing that other partitions do to shared buffers could reach this one, nor it them.
+    pub(crate) fn is_calm(&mut self, id: PartitionId) -> bool {
+        let mut calm = true;
+        self.each_switch_share(id, |kernel, node, bytes| {
+            kernel.reserve[node.index()] += bytes;
+        });
+        self.each_switch_share(id, |kernel, node, _| {
+            calm &= kernel.models.buffers.is_calm(&kernel.switches[node.index()], kernel.reserve[node.index()]);
+        });
+        self.each_switch_share(id, |kernel, node, bytes| {
+            kernel.reserve[node.index()] -= bytes;
+        });
+        calm
+    }
+
+    /// Sets aside what a parked partition's frames may take of the switches they pass, or gives it back.
+    fn reserve(&mut self, id: PartitionId, is_parking: bool) {
+        self.each_switch_share(id, |kernel, node, bytes| {
+            let reserve = &mut kernel.reserve[node.index()];
+            *reserve = if is_parking { *reserve + bytes } else { *reserve - bytes };
+        });
+    }
+
+    /// Calls `visit` with the switches on the ways of a partition's flows and the bytes that a flow may have in each.
+    fn each_switch_share(&mut self, id: PartitionId, mut visit: impl FnMut(&mut Self, NodeId, u64)) {
+        let mut next = self.first_qp(id);
+        while let Some(qp) = next {
+            let slot = &self.qps.slots[qp.index()];
+            let frame = Transport::data_bytes(self.models.transport.mtu, slot.header);
+            let bytes = u64::from(slot.peak_frames) * u64::from(frame);
+            self.each_port(qp, |kernel, port| {
+                let node = kernel.fabric.port(port).node;
+                if !kernel.fabric.is_host(node) {
+                    visit(kernel, node, bytes);
+                }
+            });
+            next = self.next_qp(qp);
+        }
+    }
+
+    /// A switch is about to hold so much that parked partitions could feel it: they are woken.
+    #[cold]
+    pub(crate) fn couple(&mut self, node: NodeId) {
+        for port in self.fabric.ports_of(node) {
+            let id = self.ports[port.index()].partition;
+            if id.is_some() && self.partitions.get(id).is_parked() {
+                self.skipped.buffer_couplings += 1;
+                self.wake(id);
+            }
+        }
+    }
+
+    /// A frame is to leave by a port that its flow's partition may not have: whatever has it is joined, or at least
+    /// woken.
+    #[cold]
+    pub(crate) fn trespass(&mut self, port: PortId, by: Option<PartitionId>) {
+        let owner = self.ports[port.index()].partition;
+        if owner.is_some() {
+            self.wake(owner);
+        }
+        if let Some(id) = by.filter(|id| id.is_some() && *id != owner) {
+            self.claim(id, port);
+        }
+    }
+}

@@ -1,0 +1,400 @@
+//! Partitions: which flows and ports belong together, kept up to date as flows start, finish and take other paths.
+//!
+//! A flow belongs with every port its data or its acknowledgements may leave by, and so do all flows of such a port.
+//! The smaller partition is merged into the larger one. A flow that has finished leaves its ports behind; they are
+//! given up when the partition is next looked at ([`split`](crate::kernel::Kernel::split)).
+
+use super::park::Parked;
+use super::recurrence::Recurrence;
+use super::steady::Steady;
+use crate::error::CapacityError;
+use crate::ids::{FlowId, NodeId, PartitionId, PortId, QpId};
+use crate::kernel::Kernel;
+use crate::memory::{Carver, words_for};
+use crate::models::Models;
+use crate::observer::Observer;
+use crate::qp::CACHED_HOPS;
+use crate::router::{RouteKey, Router};
+use bytemuck::{Pod, Zeroable};
+
+/// What has happened to a partition since it was last looked at: nothing, something joined, something left.
+pub(crate) const SAME: u32 = 0;
+pub(crate) const JOINED: u32 = 1;
+pub(crate) const LEFT: u32 = 2;
+
+/// A partition: two lists, threaded through queue pairs and ports, and what is known of its motion.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+pub(crate) struct Partition {
+    pub(crate) first_qp: QpId,
+    last_qp: QpId,
+    pub(crate) first_port: PortId,
+    last_port: PortId,
+    pub(crate) qps: u32,
+    pub(crate) ports: u32,
+    /// The queue pair whose acknowledgements set the pace of looking at the partition.
+    pub(crate) leader: QpId,
+    /// Links free slots.
+    next_free: PartitionId,
+    /// The flow that was added first, of all there have been: of partitions in step, the one with the elder goes
+    /// first.
+    pub(crate) elder: FlowId,
+    /// [`SAME`], [`JOINED`] or [`LEFT`].
+    pub(crate) changed: u32,
+    pub(crate) is_parked: u32,
+    pad: u32,
+    pub(crate) recurrence: Recurrence,
+    pub(crate) steady: Steady,
+    pub(crate) parked: Parked,
+}
+
+impl Partition {
+    const EMPTY: Partition = Partition {
+        first_qp: QpId::NONE,
+        last_qp: QpId::NONE,
+        first_port: PortId::NONE,
+        last_port: PortId::NONE,
+        qps: 0,
+        ports: 0,
+        leader: QpId::NONE,
+        next_free: PartitionId::NONE,
+        elder: FlowId::NONE,
+        changed: JOINED,
+        is_parked: 0,
+        pad: 0,
+        recurrence: Recurrence::NEW,
+        steady: Steady::NEW,
+        parked: Parked::NONE,
+    };
+
+    /// Whether it is out of the simulation at present.
+    pub(crate) fn is_parked(&self) -> bool {
+        self.is_parked != 0
+    }
+}
+
+/// All partitions; slots are used again.
+pub(crate) struct Partitions<'a> {
+    pub(crate) slots: &'a mut [Partition],
+    used: u32,
+    free: PartitionId,
+    pub(crate) live: u32,
+    /// How many of them are parked.
+    pub(crate) parked: u32,
+    /// Searches of ports by a router are numbered: a port remembers the last one that found it.
+    search: u32,
+}
+
+impl<'a> Partitions<'a> {
+    /// There are at most as many as flows.
+    pub(crate) const fn words(qps: usize) -> usize {
+        words_for::<Partition>(qps)
+    }
+
+    pub(crate) fn carve(carver: &mut Carver<'a>, qps: usize) -> Result<Self, CapacityError> {
+        Ok(Partitions { slots: carver.take(qps)?, used: 0, free: PartitionId::NONE, live: 0, parked: 0, search: 0 })
+    }
+
+    /// Slots that may be in use.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = PartitionId> + use<> {
+        (0..self.used).map(PartitionId)
+    }
+
+    fn insert(&mut self) -> PartitionId {
+        self.live += 1;
+        let id = self.free;
+        let id = if id.is_some() {
+            self.free = self.slots[id.index()].next_free;
+            id
+        } else {
+            self.used += 1;
+            PartitionId(self.used - 1)
+        };
+        self.slots[id.index()] = Partition::EMPTY;
+        id
+    }
+
+    fn remove(&mut self, id: PartitionId) {
+        self.live -= 1;
+        self.slots[id.index()] = Partition { next_free: self.free, ..Partition::EMPTY };
+        self.free = id;
+    }
+
+    #[inline(always)]
+    pub(crate) fn get(&self, id: PartitionId) -> &Partition {
+        &self.slots[id.index()]
+    }
+
+    #[inline(always)]
+    pub(crate) fn get_mut(&mut self, id: PartitionId) -> &mut Partition {
+        &mut self.slots[id.index()]
+    }
+}
+
+impl<M: Models, O: Observer> Kernel<'_, M, O> {
+    /// The queue pairs of a partition.
+    pub(crate) fn next_qp(&self, qp: QpId) -> Option<QpId> {
+        let next = self.qps.slots[qp.index()].next_member;
+        next.is_some().then_some(next)
+    }
+
+    pub(crate) fn first_qp(&self, id: PartitionId) -> Option<QpId> {
+        let first = self.partitions.get(id).first_qp;
+        first.is_some().then_some(first)
+    }
+
+    pub(crate) fn next_port(&self, port: PortId) -> Option<PortId> {
+        let next = self.ports[port.index()].next_member;
+        next.is_some().then_some(next)
+    }
+
+    pub(crate) fn first_port(&self, id: PartitionId) -> Option<PortId> {
+        let first = self.partitions.get(id).first_port;
+        first.is_some().then_some(first)
+    }
+
+    /// A queue pair opens: puts it into a partition, together with whatever shares a port with it.
+    pub(crate) fn join(&mut self, qp: QpId) {
+        let id = self.partitions.insert();
+        self.add_qp(id, qp);
+        self.each_port(qp, |kernel, port| {
+            let id = kernel.qps.slots[qp.index()].partition;
+            kernel.claim(id, port);
+        });
+        self.skipped.partitions_max = self.skipped.partitions_max.max(self.partitions.live);
+    }
+
+    /// Brings `port`, and the partition it is in, into partition `id`.
+    pub(crate) fn claim(&mut self, id: PartitionId, port: PortId) {
+        let other = self.ports[port.index()].partition;
+        if other == id {
+            return;
+        }
+        if other.is_none() {
+            self.add_port(id, port);
+        } else {
+            self.wake(other);
+            self.merge(id, other);
+        }
+    }
+
+    fn add_qp(&mut self, id: PartitionId, qp: QpId) {
+        let last = self.partitions.get(id).last_qp;
+        let slot = &mut self.qps.slots[qp.index()];
+        slot.partition = id;
+        slot.next_member = QpId::NONE;
+        slot.prev_member = last;
+        let flow = slot.flow;
+        if last.is_some() {
+            self.qps.slots[last.index()].next_member = qp;
+        }
+        let partition = self.partitions.get_mut(id);
+        if last.is_none() {
+            partition.first_qp = qp;
+        }
+        partition.last_qp = qp;
+        partition.qps += 1;
+        partition.elder = partition.elder.min(flow);
+        partition.changed = partition.changed.max(JOINED);
+    }
+
+    fn add_port(&mut self, id: PartitionId, port: PortId) {
+        let state = &mut self.ports[port.index()];
+        state.partition = id;
+        state.next_member = PortId::NONE;
+        let partition = self.partitions.get_mut(id);
+        let last = core::mem::replace(&mut partition.last_port, port);
+        if last.is_none() {
+            partition.first_port = port;
+        } else {
+            self.ports[last.index()].next_member = port;
+        }
+        partition.ports += 1;
+        partition.changed = partition.changed.max(JOINED);
+    }
+
+    /// Merges two active partitions, the smaller into the larger.
+    fn merge(&mut self, a: PartitionId, b: PartitionId) {
+        let size = |id: PartitionId| self.partitions.get(id).qps + self.partitions.get(id).ports;
+        let (from, to) = if size(a) < size(b) { (a, b) } else { (b, a) };
+        self.forget_motion(from);
+        self.forget_motion(to);
+        let Partition { first_qp, last_qp, first_port, last_port, qps, ports, elder, changed, .. } =
+            *self.partitions.get(from);
+        let mut next = self.first_qp(from);
+        while let Some(qp) = next {
+            self.qps.slots[qp.index()].partition = to;
+            next = self.next_qp(qp);
+        }
+        let mut next = self.first_port(from);
+        while let Some(port) = next {
+            self.ports[port.index()].partition = to;
+            next = self.next_port(port);
+        }
+        self.partitions.remove(from);
+        let target = self.partitions.get_mut(to);
+        target.qps += qps;
+        target.ports += ports;
+        target.elder = target.elder.min(elder);
+        target.changed = target.changed.max(changed).max(JOINED);
+        if first_qp.is_some() {
+            let before = core::mem::replace(&mut target.last_qp, last_qp);
+            if before.is_none() {
+                target.first_qp = first_qp;
+            } else {
+                self.qps.slots[before.index()].next_member = first_qp;
+                self.qps.slots[first_qp.index()].prev_member = before;
+            }
+        }
+        let target = self.partitions.get_mut(to);
+        if first_port.is_some() {
+            let before = core::mem::replace(&mut target.last_port, last_port);
+            if before.is_none() {
+                target.first_port = first_port;
+            } else {
+                self.ports[before.index()].next_member = first_port;
+            }
+        }
+    }
+
+    /// A queue pair gives its slot back: it leaves its partition. The last one to leave dissolves it.
+    pub(crate) fn leave(&mut self, qp: QpId) {
+        let slot = &mut self.qps.slots[qp.index()];
+        let id = core::mem::replace(&mut slot.partition, PartitionId::NONE);
+        if id.is_none() {
+            return;
+        }
+        let (next, prev) = (slot.next_member, slot.prev_member);
+        if next.is_some() {
+            self.qps.slots[next.index()].prev_member = prev;
+        } else {
+            self.partitions.get_mut(id).last_qp = prev;
+        }
+        if prev.is_some() {
+            self.qps.slots[prev.index()].next_member = next;
+        } else {
+            self.partitions.get_mut(id).first_qp = next;
+        }
+        let partition = self.partitions.get_mut(id);
+        partition.qps -= 1;
+        partition.changed = LEFT;
+        if partition.qps == 0 {
+            self.dissolve(id);
+        }
+    }
+
+    fn dissolve(&mut self, id: PartitionId) {
+        self.forget_motion(id);
+        let mut next = self.first_port(id);
+        while let Some(port) = next {
+            next = self.next_port(port);
+            self.ports[port.index()].partition = PartitionId::NONE;
+        }
+        self.partitions.remove(id);
+    }
+
+    /// Takes an active partition apart and puts its queue pairs together anew: what no longer shares a port is apart
+    /// then.
+    pub(crate) fn split(&mut self, id: PartitionId) {
+        let mut next = self.first_qp(id);
+        self.dissolve(id);
+        let mut first_apart = next;
+        while let Some(qp) = next {
+            next = self.next_qp(qp);
+            self.qps.slots[qp.index()].partition = PartitionId::NONE;
+        }
+        // Joining threads the list anew, behind us.
+        while let Some(qp) = first_apart {
+            first_apart = self.next_qp(qp);
+            self.join(qp);
+            self.propose_leader(qp);
+        }
+    }
+
+    /// The flow with most left to send leads; those that are outdone have no effect when their time to look comes.
+    fn propose_leader(&mut self, qp: QpId) {
+        let slot = &self.qps.slots[qp.index()];
+        let (id, left) = (slot.partition, slot.bytes_left());
+        let leader = self.partitions.get(id).leader;
+        let outdone = leader.is_some() && self.qps.slots[leader.index()].bytes_left() >= left;
+        if slot.is_open() && !outdone {
+            self.partitions.get_mut(id).leader = qp;
+            self.lead(qp);
+        }
+    }
+
+    /// Links have changed: paths are found anew, and partitions with them.
+    pub(crate) fn repartition(&mut self) {
+        for qp in self.qps.ids() {
+            if self.qps.slots[qp.index()].is_open() {
+                self.refresh_paths(qp);
+            }
+        }
+        // A partition that is split leaves new ones in slots that are looked at later, or not; either is right.
+        for id in self.partitions.ids() {
+            if self.partitions.get(id).qps > 0 {
+                self.split(id);
+            }
+        }
+    }
+
+    /// Calls `visit` with every port that the data or the acknowledgements of a queue pair may leave by.
+    pub(crate) fn each_port(&mut self, qp: QpId, mut visit: impl FnMut(&mut Self, PortId)) {
+        let slot = self.qps.slots[qp.index()];
+        let ways = [(slot.port, slot.data_key(0), true), (slot.ack_port, slot.ack_key(0), false)];
+        for (first, key, is_data) in ways {
+            if first.is_none() {
+                continue;
+            }
+            if !M::Router::PER_FLOW || !self.each_kept_port(qp, first, is_data, key.dst, &mut visit) {
+                self.each_reachable_port(first, &key, &mut visit);
+            }
+        }
+    }
+
+    /// The ports of a kept path, if it is kept whole.
+    fn each_kept_port(
+        &mut self,
+        qp: QpId,
+        first: PortId,
+        is_data: bool,
+        dst: NodeId,
+        visit: &mut impl FnMut(&mut Self, PortId),
+    ) -> bool {
+        let paths = self.qps.paths[qp.index()];
+        let kept = (0..CACHED_HOPS as u8).map(|hop| paths.port(is_data, hop)).take_while(|p| p.is_some());
+        if self.fabric.neighbour(kept.clone().last().unwrap_or(first)) != dst {
+            return false;
+        }
+        visit(self, first);
+        kept.for_each(|port| visit(self, port));
+        true
+    }
+
+    /// All ports that packets of a flow may take from `first` on, nearest first.
+    fn each_reachable_port(&mut self, first: PortId, key: &RouteKey, visit: &mut impl FnMut(&mut Self, PortId)) {
+        self.partitions.search = self.partitions.search.wrapping_add(1);
+        let search = self.partitions.search;
+        let mut last = first;
+        self.ports[first.index()].found_by = search;
+        self.ports[first.index()].next_found = PortId::NONE;
+        let mut next = first;
+        while next.is_some() {
+            let node = self.fabric.neighbour(next);
+            if !self.fabric.is_host(node) {
+                let ports = &mut *self.ports;
+                self.models.router.choices(&self.fabric, node, key, &mut |port| {
+                    if ports[port.index()].found_by != search {
+                        ports[port.index()].found_by = search;
+                        ports[port.index()].next_found = PortId::NONE;
+                        ports[last.index()].next_found = port;
+                        last = port;
+                    }
+                });
+            }
+            let port = next;
+            next = self.ports[port.index()].next_found;
+            visit(self, port);
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! Exact fast-forwarding: a partition whose state comes back to what it was repeats itself.
+//!
+//! Looked at on acknowledgements of one flow, the leader's. Cheap fingerprints find candidates (Brent's cycle search:
+//! one kept fingerprint, replaced after 1, 2, 4, ... looks); full snapshots, a candidate's period apart, decide. What
+//! is proven to repeat is skipped in whole periods.
+
+use super::arena::Block;
+use super::mix;
+use super::park::Parked;
+use super::snapshot::HEADER_WORDS;
+use crate::cca::CongestionControl;
+use crate::ids::{PartitionId, QpId};
+use crate::kernel::Kernel;
+use crate::models::Models;
+use crate::observer::Observer;
+use crate::router::Router;
+use crate::units::SimTime;
+use bytemuck::{Pod, Zeroable};
+
+/// Looks at which the leader's acknowledgements are counted singly; then the steps double as often.
+const LOOKS_PER_STRIDE: u32 = 64;
+/// Longest step, in packets of the leader.
+const MAX_STRIDE: u64 = 256;
+/// A state is compared with later ones as often as this, and for as many round trips: its true period may be a
+/// multiple of its fingerprint's.
+const TRIES: u32 = 12;
+const MAX_ROUND_TRIPS: u64 = 12;
+/// Skipping fewer periods is not worth it.
+const MIN_ROUNDS: u64 = 4;
+
+/// The search for a recurrence.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+pub(crate) struct Recurrence {
+    /// The kept fingerprint, and what the leader had acknowledged then.
+    fingerprint: u64,
+    acked: u64,
+    /// What the leader will have acknowledged at the next look.
+    next: u64,
+    /// Steps between looks, in packets.
+    stride: u64,
+    /// Looks since the kept fingerprint, and at how many it is replaced.
+    looks: u32,
+    power: u32,
+    /// Looks in all.
+    total: u32,
+    /// Comparisons with `before` so far.
+    tries: u32,
+    /// Period of the candidate, in bytes of the leader; 0 while there is none.
+    period: u64,
+    /// When `before` and `ledger` were taken.
+    began: SimTime,
+    before: Block,
+    ledger: Block,
+}
+
+impl Recurrence {
+    pub(crate) const NEW: Recurrence = Recurrence {
+        fingerprint: 0,
+        acked: 0,
+        next: 0,
+        stride: 1,
+        looks: 0,
+        power: 1,
+        total: 0,
+        tries: 0,
+        period: 0,
+        began: SimTime::ZERO,
+        before: Block::NONE,
+        ledger: Block::NONE,
+    };
+
+    pub(crate) fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Whether a candidate is being tried.
+    pub(crate) fn has_candidate(&self) -> bool {
+        self.period != 0
+    }
+
+    /// Takes note of a fingerprint. Says whether it is the kept one.
+    fn note(&mut self, fingerprint: u64, acked: u64) -> bool {
+        if self.looks > 0 && fingerprint == self.fingerprint {
+            return true;
+        }
+        self.looks += 1;
+        if self.looks >= self.power {
+            self.power = self.power.saturating_mul(2);
+            self.looks = 0;
+        }
+        if self.looks == 0 || self.total == 0 {
+            self.fingerprint = fingerprint;
+            self.acked = acked;
+            self.looks = self.looks.max(1);
+        }
+        self.total += 1;
+        if self.total.is_multiple_of(LOOKS_PER_STRIDE) {
+            self.stride = (2 * self.stride).min(MAX_STRIDE);
+        }
+        false
+    }
+}
+
+impl<M: Models, O: Observer> Kernel<'_, M, O> {
+    /// Gives the search up and begins anew, later steps as they were.
+    pub(crate) fn drop_candidate(&mut self, id: PartitionId) {
+        let Recurrence { mut before, mut ledger, stride, total, .. } = self.partitions.get(id).recurrence;
+        self.arena.free(&mut before);
+        self.arena.free(&mut ledger);
+        self.partitions.get_mut(id).recurrence = Recurrence { stride, total, ..Recurrence::NEW };
+    }
+
+    /// Looks at a partition on an acknowledgement of its leader. Says whether it has parked it.
+    pub(crate) fn look_for_recurrence(&mut self, id: PartitionId, leader: QpId) -> bool {
+        // Sprayed packets take their way by their number: nothing comes back.
+        if !M::Router::PER_FLOW {
+            return false;
+        }
+        let acked = self.qps.slots[leader.index()].snd_una;
+        if acked < self.partitions.get(id).recurrence.next {
+            return false;
+        }
+        if self.partitions.get(id).recurrence.has_candidate() {
+            return self.try_candidate(id, leader);
+        }
+        let fingerprint = self.fingerprint(id);
+        let recurrence = &mut self.partitions.get_mut(id).recurrence;
+        let found = recurrence.note(fingerprint, acked);
+        let period = acked - recurrence.acked;
+        recurrence.next = acked + recurrence.stride * u64::from(self.models.transport.mtu);
+        if found && period > 0 {
+            self.begin_candidate(id, acked, period);
+        }
+        false
+    }
+
+    fn begin_candidate(&mut self, id: PartitionId, acked: u64, period: u64) {
+        let now = self.now();
+        let before = self.capture(id);
+        let ledger = before.and_then(|_| self.write_ledger(id));
+        let recurrence = &mut self.partitions.get_mut(id).recurrence;
+        recurrence.before = before.unwrap_or_default();
+        recurrence.ledger = ledger.unwrap_or_default();
+        if ledger.is_none() {
+            return self.drop_candidate(id);
+        }
+        recurrence.acked = acked;
+        recurrence.period = period;
+        recurrence.began = now;
+        recurrence.tries = 0;
+        recurrence.next = acked + period;
+    }
+
+    fn try_candidate(&mut self, id: PartitionId, leader: QpId) -> bool {
+        let acked = self.qps.slots[leader.index()].snd_una;
+        let Recurrence { before, next, .. } = self.partitions.get(id).recurrence;
+        if acked == next && self.controls_repeat(id, before) {
+            let Some(mut after) = self.capture(id) else {
+                self.drop_candidate(id);
+                return false;
+            };
+            if self.repeats(id, before, after) {
+                return self.park_exactly(id, after);
+            }
+            self.arena.free(&mut after);
+            self.partitions.get_mut(id).recurrence.tries += 1;
+        }
+        self.try_again(id, leader);
+        false
+    }
+
+    /// Waits for one more of the candidate's periods, or gives it up.
+    fn try_again(&mut self, id: PartitionId, leader: QpId) {
+        let slot = &self.qps.slots[leader.index()];
+        let patience = MAX_ROUND_TRIPS * slot.in_flight();
+        let recurrence = &mut self.partitions.get_mut(id).recurrence;
+        recurrence.next = slot.snd_una + recurrence.period;
+        if recurrence.tries == TRIES || slot.snd_una - recurrence.acked > patience.max(recurrence.period) {
+            recurrence.stride = (2 * recurrence.stride).min(MAX_STRIDE);
+            self.drop_candidate(id);
+        }
+    }
+
+    fn park_exactly(&mut self, id: PartitionId, mut after: Block) -> bool {
+        let now = self.now();
+        let Recurrence { before, ledger, began, .. } = self.partitions.get(id).recurrence;
+        let span = now.since(began);
+        let rounds = self.rounds_before_an_end(id, ledger);
+        if rounds < MIN_ROUNDS || rounds == u64::MAX || !self.is_calm(id) {
+            self.arena.free(&mut after);
+            self.drop_candidate(id);
+            return false;
+        }
+        let until = SimTime(now.0.saturating_add(span.0.saturating_mul(rounds)));
+        self.partitions.get_mut(id).recurrence = Recurrence::NEW;
+        self.park(id, Parked { since: now, until, span, ledger, before, after, is_exact: 1, ..Parked::NONE });
+        true
+    }
+
+    /// Whether two snapshots of a partition say that it repeats itself.
+    fn repeats(&self, id: PartitionId, before: Block, after: Block) -> bool {
+        let (before, after) = (self.arena.get(before), self.arena.get(after));
+        let controls = before[2] as usize..before[3] as usize;
+        // The header tells the lengths of all the rest.
+        if before[..HEADER_WORDS] != after[..HEADER_WORDS] || before[..controls.start] != after[..controls.start] {
+            return false;
+        }
+        let mut pairs = before[controls.clone()].chunks(Self::CCA_WORDS).zip(after[controls].chunks(Self::CCA_WORDS));
+        self.each_control(id, |cca, _| {
+            pairs.next().is_some_and(|(b, a)| cca.repeats(&Self::cca_of(b), &Self::cca_of(a)))
+        })
+    }
+
+    /// Whether the congestion controls of all flows repeat what they were in a snapshot: this is quickly told.
+    fn controls_repeat(&self, id: PartitionId, before: Block) -> bool {
+        let before = self.arena.get(before);
+        let mut states = before[before[2] as usize..before[3] as usize].chunks(Self::CCA_WORDS);
+        self.each_control(id, |cca, qp| {
+            let state = states.next().map(Self::cca_of);
+            let now = self.relative_cca(qp);
+            state.zip(now).is_some_and(|(before, after)| cca.repeats(&before, &after))
+        })
+    }
+
+    /// Whether `holds` for the congestion controls of all flows.
+    fn each_control(&self, id: PartitionId, mut holds: impl FnMut(&M::Cca, QpId) -> bool) -> bool {
+        let mut next = self.first_qp(id);
+        while let Some(qp) = next {
+            if !holds(&self.models.ccas[self.qps.slots[qp.index()].cca as usize], qp) {
+                return false;
+            }
+            next = self.next_qp(qp);
+        }
+        true
+    }
+
+    /// A hash of what is quickly told of a partition's state.
+    fn fingerprint(&self, id: PartitionId) -> u64 {
+        let now = self.now();
+        let mut hash = 0;
+        let mut next = self.first_qp(id);
+        while let Some(qp) = next {
+            let slot = &self.qps.slots[qp.index()];
+            hash = mix(hash, slot.in_flight() << 32 ^ slot.expected.wrapping_sub(slot.snd_una));
+            hash = mix(hash, slot.control.rate.0);
+            hash = mix(hash, slot.next_avail.0.wrapping_sub(now.0));
+            next = self.next_qp(qp);
+        }
+        let mut next = self.first_port(id);
+        while let Some(port) = next {
+            let state = &self.ports[port.index()];
+            hash = mix(hash, state.backlog << 40 ^ state.idle_from.at.since(now).0);
+            next = self.next_port(port);
+        }
+        hash
+    }
+}

@@ -1,0 +1,672 @@
+//! Snapshots: the state of a partition, relative to a moment, to the bytes its flows have acknowledged and to the
+//! counters of its ports.
+//!
+//! Equal snapshots are equal states: whatever happens to the partition on its own will be the same. A snapshot is set
+//! up again at any other moment, with any other counters.
+//!
+//! Layout, in words: a header; the ports; the queue pairs; the frames in queues; then all that is pending, frames on
+//! wires and timers, in the order in which it comes due; last the states of the congestion controls, a piece each.
+//! Entities are named by their number in the partition's lists. Behind all that stand the ids that the numbers stood
+//! for; they are no part of the state.
+
+use super::arena::{Arena, Block};
+use crate::buffer::BufferManager;
+use crate::cca::{CongestionControl, IntHop, MAX_INT_HOPS, Origin, Telemetry};
+use crate::event::{CCA_TIMERS, Event, EventKey, Tie};
+use crate::ids::{PacketId, PartitionId, PortId, QpId};
+use crate::kernel::{CcaState, Kernel, queue_index};
+use crate::lane::Merge;
+use crate::models::Models;
+use crate::observer::Observer;
+use crate::packet::Packet;
+use crate::port::Port;
+use crate::qp::{CACHED_HOPS, Qp};
+use crate::queue::EventQueue;
+use crate::scheduler::PRIORITIES;
+use crate::units::{SimTime, Span};
+use bytemuck::{Pod, Zeroable};
+
+pub(super) const HEADER_WORDS: usize = 4;
+const PORT_WORDS: usize = 6;
+const QP_WORDS: usize = 16;
+const FRAME_WORDS: usize = 6;
+const HOP_WORDS: usize = 3;
+/// Key and name of something pending.
+const ITEM_WORDS: usize = 3;
+
+/// Something pending, while it is sorted by its key.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+struct Item {
+    key: EventKey,
+    kind: u32,
+    /// A packet, port or queue pair.
+    id: u32,
+}
+
+const FRAME: u32 = 0;
+const TX_DONE: u32 = 1;
+const WAKE: u32 = 2;
+/// And the other timers of congestion controls.
+const CCA: u32 = 3;
+
+/// Moves words between tables and a snapshot, one way or the other, so that both ways are written once.
+trait Carry {
+    fn word(&mut self, value: &mut u64);
+
+    /// A time, as a distance from `origin`.
+    fn time(&mut self, at: &mut SimTime, origin: SimTime) {
+        self.position(&mut at.0, origin.0);
+    }
+
+    /// A number, as a distance from `origin`.
+    fn position(&mut self, value: &mut u64, origin: u64) {
+        let mut relative = value.wrapping_sub(origin);
+        self.word(&mut relative);
+        *value = relative.wrapping_add(origin);
+    }
+
+    fn pair(&mut self, a: &mut u32, b: &mut u32) {
+        let mut both = u64::from(*a) << 32 | u64::from(*b);
+        self.word(&mut both);
+        (*a, *b) = ((both >> 32) as u32, both as u32);
+    }
+
+    fn bytes(&mut self, bytes: [&mut u8; 8]) {
+        let mut all = u64::from_le_bytes(core::array::from_fn(|i| *bytes[i]));
+        self.word(&mut all);
+        let all = all.to_le_bytes();
+        bytes.into_iter().zip(all).for_each(|(to, from)| *to = from);
+    }
+
+    /// Any plain data, padded to whole words.
+    fn pod<T: Pod>(&mut self, value: &mut T) {
+        for chunk in bytemuck::bytes_of_mut(value).chunks_mut(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            let mut word = u64::from_le_bytes(word);
+            self.word(&mut word);
+            chunk.copy_from_slice(&word.to_le_bytes()[..chunk.len()]);
+        }
+    }
+}
+
+struct Store<'s> {
+    words: &'s mut [u64],
+    at: usize,
+}
+
+impl Carry for Store<'_> {
+    fn word(&mut self, value: &mut u64) {
+        self.words[self.at] = *value;
+        self.at += 1;
+    }
+}
+
+struct Load<'s> {
+    words: &'s [u64],
+    at: usize,
+}
+
+impl Carry for Load<'_> {
+    fn word(&mut self, value: &mut u64) {
+        *value = self.words[self.at];
+        self.at += 1;
+    }
+}
+
+/// The ids that the numbers in a snapshot stand for.
+struct Members<'s> {
+    qps: &'s [u64],
+    ports: &'s [u64],
+}
+
+impl<'s> Members<'s> {
+    fn of(words: &'s [u64]) -> Members<'s> {
+        let (qps, ports) = ((words[0] >> 32) as usize, words[0] as u32 as usize);
+        let ids = &words[words[3] as usize..];
+        Members { qps: &ids[..qps], ports: &ids[qps..qps + ports] }
+    }
+
+    fn qp(&self, number: u32) -> QpId {
+        QpId(self.qps[number as usize] as u32)
+    }
+
+    fn port(&self, number: u32) -> PortId {
+        PortId(self.ports[number as usize] as u32)
+    }
+}
+
+/// Words that a value of type `T` takes.
+const fn pod_words<T>() -> usize {
+    size_of::<T>().div_ceil(8)
+}
+
+fn carry_port(carry: &mut impl Carry, port: &mut Port) {
+    let Port { occupied, paused, pausing, scheduler, .. } = port;
+    let pad = &mut [0; 4];
+    let [a, b, c, d] = pad;
+    carry.bytes([occupied, paused, pausing, scheduler, a, b, c, d]);
+    carry.word(&mut port.backlog);
+    // Compared only: whether a PAUSE has come or a frame was lost in between.
+    let (mut pauses, mut drops) = (port.pauses, port.drops);
+    carry.word(&mut pauses);
+    carry.word(&mut drops);
+}
+
+/// `chunk`: where in its chunk the receiver is matters to what it acknowledges.
+fn carry_qp(carry: &mut impl Carry, qp: &mut Qp, now: SimTime, chunk: u64) {
+    let acked = qp.snd_una;
+    carry.position(&mut qp.snd_nxt, acked);
+    carry.position(&mut qp.expected, acked);
+    carry.word(&mut qp.control.window);
+    carry.word(&mut qp.control.rate.0);
+    carry.time(&mut qp.next_avail, now);
+    if qp.timeout == Span::MAX || qp.in_flight() == 0 {
+        // There is no time-out to wait for.
+        qp.deadline = now;
+    }
+    carry.time(&mut qp.deadline, now);
+    let (mut last_bytes, mut retries) = (qp.last_bytes, qp.retries);
+    carry.pair(&mut last_bytes, &mut retries);
+    (qp.last_bytes, qp.retries) = (last_bytes, retries);
+    if qp.nack_until <= now {
+        (qp.nack_until, qp.last_nack) = (now, acked);
+    }
+    carry.time(&mut qp.nack_until, now);
+    carry.position(&mut qp.last_nack, acked);
+    let mut phase = if chunk == 0 { 0 } else { qp.expected % chunk };
+    carry.word(&mut phase);
+    // Cached for a rate and a size: not known at the new ones.
+    qp.paced_rate.0 = 0;
+}
+
+fn carry_frame(carry: &mut impl Carry, frame: &mut Packet, now: SimTime, acked: u64) {
+    let Packet { kind, priority, marked, hop, int_hops, telemetry, .. } = frame;
+    let (a, b) = (&mut 0, &mut 0);
+    carry.bytes([kind, priority, marked, hop, int_hops, telemetry, a, b]);
+    carry.pair(&mut frame.bytes, &mut frame.payload);
+    carry.position(&mut frame.seq, acked);
+    carry.time(&mut frame.sent, now);
+    carry.time(&mut frame.arrival.at, now);
+}
+
+impl<M: Models, O: Observer> Kernel<'_, M, O> {
+    /// Numbers the members of a partition, and says how many words a snapshot may take.
+    fn number(&mut self, id: PartitionId) -> usize {
+        let (mut frames, mut qps, mut ports) = (0, 0, 0);
+        let mut next = self.first_qp(id);
+        while let Some(qp) = next {
+            let slot = &mut self.qps.slots[qp.index()];
+            slot.local = qps;
+            frames += slot.frames as usize;
+            qps += 1;
+            next = self.next_qp(qp);
+        }
+        let mut next = self.first_port(id);
+        while let Some(port) = next {
+            self.ports[port.index()].local = ports;
+            ports += 1;
+            next = self.next_port(port);
+        }
+        let (qps, ports) = (qps as usize, ports as usize);
+        let policies = pod_words::<<M::Buffers as BufferManager>::Queue>() * PRIORITIES
+            + pod_words::<crate::kernel::MarkerPort<M>>()
+            + pod_words::<crate::kernel::LossLink<M>>();
+        let hops = if self.models.telemetry_needed() { MAX_INT_HOPS * HOP_WORDS } else { 0 };
+        let items = 2 * ports + CCA_TIMERS * qps + frames;
+        HEADER_WORDS
+            + qps
+            + ports
+            + ports * (PORT_WORDS + PRIORITIES * 2 + policies)
+            + qps * (QP_WORDS + 1 + pod_words::<CcaState<M>>())
+            + frames * (FRAME_WORDS + 1 + hops)
+            + items * (ITEM_WORDS + size_of::<Item>() / 8)
+    }
+
+    /// Whether the state of a partition can be told: its flows are under way, nothing in it is about to change in a
+    /// way that only the whole fabric could tell.
+    fn is_regular(&self, id: PartitionId) -> bool {
+        let mut next = self.first_qp(id);
+        while let Some(qp) = next {
+            let slot = &self.qps.slots[qp.index()];
+            if !slot.is_open() || slot.path_epoch != self.route_epoch || slot.retries > 0 {
+                return false;
+            }
+            next = self.next_qp(qp);
+        }
+        let mut next = self.first_port(id);
+        while let Some(port) = next {
+            let state = &self.ports[port.index()];
+            if state.paused | state.pausing != 0 || !self.fabric.port(port).is_up() {
+                return false;
+            }
+            next = self.next_port(port);
+        }
+        self.visitors == 0
+    }
+
+    /// Takes a snapshot of an active partition. `None` if there is no room for it, or its state cannot be told apart
+    /// from its surroundings.
+    pub(crate) fn capture(&mut self, id: PartitionId) -> Option<Block> {
+        if !self.is_regular(id) {
+            return None;
+        }
+        let words = self.number(id);
+        let mut block = self.arena.alloc(words)?;
+        // Lent out for as long as it is filled.
+        let mut arena = core::mem::replace(&mut self.arena, Arena::empty());
+        let filled = self.fill(id, arena.get_mut(block));
+        self.arena = arena;
+        match filled {
+            Some(()) => Some(block),
+            None => {
+                self.arena.free(&mut block);
+                None
+            }
+        }
+    }
+
+    fn fill(&mut self, id: PartitionId, words: &mut [u64]) -> Option<()> {
+        let now = self.now();
+        let (qps, ports) = (self.partitions.get(id).qps, self.partitions.get(id).ports);
+        let store = &mut Store { words, at: HEADER_WORDS };
+        let mut next = self.first_port(id);
+        while let Some(port) = next {
+            self.carry_port_and_policies(store, port);
+            self.store_nic(store, port);
+            next = self.next_port(port);
+        }
+        let mut next = self.first_qp(id);
+        while let Some(qp) = next {
+            let chunk = self.chunk(qp);
+            carry_qp(store, &mut self.qps.slots[qp.index()], now, chunk);
+            next = self.next_qp(qp);
+        }
+        let mut next = self.first_port(id);
+        while let Some(port) = next {
+            self.store_queues(store, port)?;
+            next = self.next_port(port);
+        }
+        let items = self.store_pending(store, id)?;
+        let cca_at = store.at as u64;
+        let mut next = self.first_qp(id);
+        while let Some(qp) = next {
+            let mut state = self.relative_cca(qp)?;
+            store.pod(&mut state);
+            next = self.next_qp(qp);
+        }
+        let ids_at = store.at as u64;
+        self.store_ids(store, id);
+        let header = [u64::from(qps) << 32 | u64::from(ports), items, cca_at, ids_at];
+        store.words[..HEADER_WORDS].copy_from_slice(&header);
+        Some(())
+    }
+
+    fn store_ids(&self, store: &mut Store<'_>, id: PartitionId) {
+        let mut next = self.first_qp(id);
+        while let Some(qp) = next {
+            store.word(&mut u64::from(qp.0));
+            next = self.next_qp(qp);
+        }
+        let mut next = self.first_port(id);
+        while let Some(port) = next {
+            store.word(&mut u64::from(port.0));
+            next = self.next_port(port);
+        }
+    }
+
+    /// The chunk length, if it has an effect on what a receiver does.
+    fn chunk(&self, qp: QpId) -> u64 {
+        let transport = &self.models.transport;
+        let counts = transport.back_to_chunk || self.qps.slots[qp.index()].expected < transport.ack_interval;
+        if counts { transport.chunk } else { 0 }
+    }
+
+    fn carry_port_and_policies(&mut self, carry: &mut impl Carry, port: PortId) {
+        let info = *self.fabric.port(port);
+        carry_port(carry, &mut self.ports[port.index()]);
+        let (time_unit, byte_unit) = self.telemetry_units();
+        let mut phase = self.ports[port.index()].sent_bytes % byte_unit;
+        carry.word(&mut phase);
+        let mut phase = self.clock.now().0 % time_unit.0;
+        carry.word(&mut phase);
+        for priority in 0..PRIORITIES as u8 {
+            carry.word(&mut self.queues[queue_index(port, priority)].bytes);
+            // What this port's frames hold at the other end.
+            carry.pod(&mut self.buffer_queues[queue_index(info.peer, priority)]);
+        }
+        carry.pod(&mut self.marker_ports[port.index()]);
+        if info.loss != 0 {
+            carry.pod(&mut self.loss_links[info.link.index()]);
+        }
+    }
+
+    /// What telemetry rounds clock and counters down to, if any flow reads it.
+    pub(super) fn telemetry_units(&self) -> (Span, u64) {
+        if self.models.telemetry_needed() { self.models.telemetry.units() } else { (Span(1), 1) }
+    }
+
+    /// The order of a NIC's queue pairs and its position; the queue itself stays as it is.
+    fn store_nic(&self, store: &mut Store<'_>, port: PortId) {
+        let nic = &self.nics[port.index()];
+        let local = |qp: QpId| if qp.is_some() { u64::from(self.qps.slots[qp.index()].local) } else { u64::MAX };
+        let mut position = local(nic.cursor) << 32 | u64::from(nic.cursor_index);
+        store.word(&mut position);
+        let mut order = nic.len() as u64;
+        let mut qp = nic.first();
+        while qp.is_some() {
+            order = super::mix(order, local(qp));
+            qp = nic.next(self.qps.slots, qp);
+        }
+        store.word(&mut order);
+    }
+
+    fn store_queues(&mut self, store: &mut Store<'_>, port: PortId) -> Option<()> {
+        for priority in 0..PRIORITIES as u8 {
+            let frames = &self.queues[queue_index(port, priority)].frames;
+            let mut count = frames.iter(&self.packets).count() as u64;
+            store.word(&mut count);
+            let mut next = frames.head();
+            while let Some(id) = next {
+                self.store_frame(store, id)?;
+                let after = PacketId(self.packets.get(id).next);
+                next = after.is_some().then_some(after);
+            }
+        }
+        Some(())
+    }
+
+    fn store_frame(&mut self, store: &mut Store<'_>, id: PacketId) -> Option<()> {
+        let mut frame = *self.packets.get(id);
+        let qp = frame.qp();
+        if qp.is_none() || frame.epoch != self.route_epoch || frame.int_hops as usize > MAX_INT_HOPS {
+            return None;
+        }
+        let slot = &self.qps.slots[qp.index()];
+        let sender = self.fabric.port(frame.ingress()).peer;
+        let (mut qp_number, mut sender) = (slot.local, self.ports[sender.index()].local);
+        store.pair(&mut qp_number, &mut sender);
+        carry_frame(store, &mut frame, self.clock.now(), slot.snd_una);
+        for hop in 0..frame.int_hops {
+            let origin = self.hop_origin(qp, hop)?;
+            let mut record = self.models.telemetry.relative(self.packets.hops(id)[hop as usize], &origin);
+            store.word(&mut record.at.0);
+            store.word(&mut record.tx_bytes);
+            store.word(&mut record.queue);
+        }
+        Some(())
+    }
+
+    /// What a packet of a flow would read from a hop of its path if it left there now.
+    fn hop_origin(&self, qp: QpId, hop: u8) -> Option<IntHop> {
+        let port = if (hop as usize) < CACHED_HOPS { self.qps.paths[qp.index()].port(true, hop) } else { PortId::NONE };
+        let state = self.ports.get(port.index())?;
+        let rate = self.fabric.port(port).rate;
+        let exact = IntHop { at: self.clock.now(), tx_bytes: state.sent_bytes, rate, queue: 0 };
+        Some(self.models.telemetry.record(exact, port))
+    }
+
+    /// Calls `use_it` with the origin that the state of a flow's congestion control is measured from.
+    fn with_origin<R>(&self, qp: QpId, use_it: impl FnOnce(&M::Cca, &CcaState<M>, &Origin<'_>) -> R) -> R {
+        let slot = &self.qps.slots[qp.index()];
+        let mut hops = heapless::Vec::<IntHop, MAX_INT_HOPS>::new();
+        if slot.telemetry != 0 {
+            hops.extend((0..MAX_INT_HOPS as u8).map_while(|hop| self.hop_origin(qp, hop)));
+        }
+        let origin = Origin { now: self.clock.now(), acked: slot.snd_una, hops: &hops };
+        use_it(&self.models.ccas[slot.cca as usize], &self.qps.cca[qp.index()], &origin)
+    }
+
+    /// Words of the state of a congestion control.
+    pub(super) const CCA_WORDS: usize = pod_words::<CcaState<M>>();
+
+    /// The state of a congestion control in a snapshot.
+    pub(super) fn cca_of(words: &[u64]) -> CcaState<M> {
+        bytemuck::pod_read_unaligned(&bytemuck::cast_slice(words)[..size_of::<CcaState<M>>()])
+    }
+
+    pub(super) fn relative_cca(&self, qp: QpId) -> Option<CcaState<M>> {
+        self.with_origin(qp, |cca, state, origin| cca.relative(state, origin))
+    }
+
+    /// Stores what is pending, in order. Gives the number of things.
+    fn store_pending(&mut self, store: &mut Store<'_>, id: PartitionId) -> Option<u64> {
+        let now = self.clock.now();
+        // The end of the block serves for sorting.
+        let (words, scratch) = {
+            let items = self.most_items(id);
+            let all = core::mem::take(&mut store.words);
+            let split = all.len() - items * (size_of::<Item>() / 8);
+            all.split_at_mut(split)
+        };
+        let items: &mut [Item] = bytemuck::cast_slice_mut(scratch);
+        store.words = words;
+        let count = self.gather(id, items)?;
+        let items = &mut items[..count];
+        items.sort_unstable();
+        let mut rank = 0;
+        for i in 0..count {
+            let item = items[i];
+            // Of one instant and delay only the order counts.
+            let same = i > 0 && items[i - 1].key.at == item.key.at && items[i - 1].key.tie.same_delay(item.key.tie);
+            rank = if same { rank + 1 } else { 0 };
+            let mut at = item.key.at;
+            store.time(&mut at, now);
+            let mut tie = item.key.tie.delay().map(|_| item.key.tie.with_count(rank))?.0;
+            store.word(&mut tie);
+            let local = match item.kind {
+                FRAME => 0,
+                TX_DONE | WAKE => self.ports[item.id as usize].local,
+                _ => self.qps.slots[item.id as usize].local,
+            };
+            let (mut kind, mut local) = (item.kind, local);
+            store.pair(&mut kind, &mut local);
+            if kind == FRAME {
+                self.store_frame(store, PacketId(item.id))?;
+            }
+        }
+        Some(count as u64)
+    }
+
+    fn most_items(&self, id: PartitionId) -> usize {
+        let partition = self.partitions.get(id);
+        let mut frames = 0;
+        let mut next = self.first_qp(id);
+        while let Some(qp) = next {
+            frames += self.qps.slots[qp.index()].frames as usize;
+            next = self.next_qp(qp);
+        }
+        2 * partition.ports as usize + CCA_TIMERS * partition.qps as usize + frames
+    }
+
+    /// Gathers all that is pending in a partition. Time-outs are left out: when their checks come follows from their
+    /// deadlines. `None` if a PFC frame is on its way here.
+    fn gather(&mut self, id: PartitionId, items: &mut [Item]) -> Option<usize> {
+        let mut count = 0;
+        let mut add = |key, kind, id| {
+            items[count] = Item { key, kind, id };
+            count += 1;
+        };
+        let mut pfc = false;
+        self.lanes.each_frame(&self.packets, |frame, packet| {
+            if packet.qp().is_none() {
+                pfc |= self.ports[packet.ingress().index()].partition == id;
+            } else if self.qps.slots[packet.qp().index()].partition == id {
+                add(packet.arrival, FRAME, frame.0);
+            }
+        });
+        let mut next = self.first_port(id);
+        while let Some(port) = next {
+            let state = &self.ports[port.index()];
+            for frame in state.lane.iter(&self.packets) {
+                let packet = self.packets.get(frame);
+                pfc |= packet.qp().is_none();
+                add(packet.arrival, FRAME, frame.0);
+            }
+            pfc |= !self.ports[state.peer.index()].lane.is_empty() && self.has_own_pfc(state.peer);
+            if state.idle_from > self.clock.current() {
+                add(state.idle_from, TX_DONE, port.0);
+            }
+            if let Some(key) = self.events.pending(self.timers.timer(Event::Wake(port))) {
+                add(key, WAKE, port.0);
+            }
+            next = self.next_port(port);
+        }
+        let mut next = self.first_qp(id);
+        while let Some(qp) = next {
+            for timer in 0..CCA_TIMERS {
+                if let Some(key) = self.events.pending(self.timers.timer(Event::Cca(qp, timer))) {
+                    add(key, CCA + timer as u32, qp.0);
+                }
+            }
+            next = self.next_qp(qp);
+        }
+        (!pfc).then_some(count)
+    }
+
+    fn has_own_pfc(&self, port: PortId) -> bool {
+        self.ports[port.index()].lane.iter(&self.packets).any(|frame| self.packets.get(frame).is_pfc())
+    }
+
+    /// Sets a partition up as a snapshot says, now, and with the counters and acknowledged bytes its members have
+    /// now. Its frames and timers must be out of the simulation.
+    pub(crate) fn restore(&mut self, id: PartitionId, block: Block) {
+        let arena = core::mem::replace(&mut self.arena, Arena::empty());
+        self.set_up(id, arena.get(block));
+        self.arena = arena;
+    }
+
+    fn set_up(&mut self, id: PartitionId, words: &[u64]) {
+        let now = self.now();
+        let members = Members::of(words);
+        let load = &mut Load { words, at: HEADER_WORDS };
+        let mut next = self.first_port(id);
+        while let Some(port) = next {
+            self.carry_port_and_policies(load, port);
+            // The NIC's queue.
+            load.at += 2;
+            self.ports[port.index()].idle_from = EventKey::default();
+            next = self.next_port(port);
+        }
+        let mut next = self.first_qp(id);
+        while let Some(qp) = next {
+            let chunk = self.chunk(qp);
+            carry_qp(load, &mut self.qps.slots[qp.index()], now, chunk);
+            next = self.next_qp(qp);
+        }
+        let mut next = self.first_port(id);
+        while let Some(port) = next {
+            self.load_queues(load, &members, port);
+            next = self.next_port(port);
+        }
+        self.load_pending(load, &members, words[1]);
+        let mut next = self.first_qp(id);
+        while let Some(qp) = next {
+            let mut state = CcaState::<M>::zeroed();
+            load.pod(&mut state);
+            self.qps.cca[qp.index()] = self.with_origin(qp, |cca, _, origin| cca.absolute(&state, origin));
+            self.resume_timeout(qp);
+            next = self.next_qp(qp);
+        }
+    }
+
+    fn load_queues(&mut self, load: &mut Load<'_>, members: &Members<'_>, port: PortId) {
+        for priority in 0..PRIORITIES as u8 {
+            let mut count = 0;
+            load.word(&mut count);
+            for _ in 0..count {
+                let frame = self.load_frame(load, members);
+                self.queues[queue_index(port, priority)].frames.push(&mut self.packets, frame);
+            }
+        }
+    }
+
+    fn load_frame(&mut self, load: &mut Load<'_>, members: &Members<'_>) -> PacketId {
+        let (mut qp, mut sender) = (0, 0);
+        load.pair(&mut qp, &mut sender);
+        let (qp, sender) = (members.qp(qp), members.port(sender));
+        let mut frame = Packet { qp: qp.0, epoch: self.route_epoch, ..Packet::default() };
+        frame.ingress = self.fabric.port(sender).peer.0;
+        carry_frame(load, &mut frame, self.clock.now(), self.qps.slots[qp.index()].snd_una);
+        let packet = self.packets.unshelve(frame);
+        for hop in 0..frame.int_hops {
+            let mut relative = IntHop::default();
+            load.word(&mut relative.at.0);
+            load.word(&mut relative.tx_bytes);
+            load.word(&mut relative.queue);
+            if let Some(origin) = self.hop_origin(qp, hop) {
+                relative.rate = origin.rate;
+                self.packets.set_hop(packet, hop, self.models.telemetry.absolute(relative, &origin));
+            }
+        }
+        packet
+    }
+
+    fn load_pending(&mut self, load: &mut Load<'_>, members: &Members<'_>, items: u64) {
+        let now = self.clock.now();
+        let mut merge = Merge::default();
+        for _ in 0..items {
+            let mut key = EventKey { at: now, tie: Tie::default() };
+            load.time(&mut key.at, now);
+            load.word(&mut key.tie.0);
+            let (mut kind, mut local) = (0, 0);
+            load.pair(&mut kind, &mut local);
+            match kind {
+                FRAME => {
+                    let frame = self.load_frame(load, members);
+                    self.packets.get_mut(frame).arrival = key;
+                    self.put_on_wire(frame, &mut merge);
+                }
+                TX_DONE => {
+                    let port = members.port(local);
+                    self.ports[port.index()].idle_from = key;
+                    self.put_back_tx_done(port, &mut merge);
+                }
+                WAKE => {
+                    let port = members.port(local);
+                    self.put_back_timer(Event::Wake(port), key);
+                }
+                _ => {
+                    let qp = members.qp(local);
+                    self.put_back_timer(Event::Cca(qp, (kind - CCA) as usize), key);
+                }
+            }
+        }
+        self.clock.pass(merge.highest());
+    }
+
+    /// Sets a timer as it was. Ties among timers of different partitions that are put back keep the order of coming
+    /// back.
+    pub(super) fn put_back_timer(&mut self, event: Event, key: EventKey) -> EventKey {
+        self.put_back += 1;
+        let key = EventKey { at: key.at, tie: key.tie.put_back(self.put_back) };
+        self.schedule(event, key);
+        key
+    }
+
+    pub(super) fn put_on_wire(&mut self, frame: PacketId, merge: &mut Merge) {
+        let packet = self.packets.get(frame);
+        let (key, sender) = (packet.arrival, self.fabric.port(packet.ingress()).peer);
+        let Kernel { lanes, packets, partitions, qps, .. } = self;
+        let elder = |qp: QpId| qps.slots.get(qp.index()).map(|slot| partitions.get(slot.partition).elder);
+        if lanes.merge_frame(packets, frame, merge, |packet| elder(packet.qp())) {
+            return;
+        }
+        let first = self.ports[sender.index()].lane.is_empty();
+        self.ports[sender.index()].lane.push(&mut self.packets, frame);
+        if first {
+            let key = self.put_back_timer(Event::Arrive(sender), key);
+            self.packets.get_mut(frame).arrival = key;
+        }
+    }
+
+    pub(super) fn put_back_tx_done(&mut self, port: PortId, merge: &mut Merge) {
+        let Kernel { lanes, ports, partitions, .. } = self;
+        let elder = |port: &Port| port.partition.is_some().then(|| partitions.get(port.partition).elder);
+        if !lanes.merge_port(ports, port, merge, elder) {
+            let key = self.ports[port.index()].idle_from;
+            self.ports[port.index()].idle_from = self.put_back_timer(Event::TxDone(port), key);
+        }
+    }
+}
