@@ -86,7 +86,7 @@ struct AccelArgs {
     /// Largest relative range of a steady rate, in percent: above 0, at most 100; default 2 (cycle) or 5 (paper).
     #[arg(long, value_name = "PERCENT", value_parser = parts_per_million)]
     theta: Option<u32>,
-    /// Window of the detector, at least 1. Detector cycle: the shortest one, in microseconds, default 20.
+    /// Window of the detector, at least 1. Detector cycle: the shortest one, in microseconds, default 18.
     /// Detector paper: l, the number of samples, one every microsecond, default 2000.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     window: Option<u32>,

@@ -67,8 +67,10 @@ pub struct Qp {
     // Acceleration.
     /// Once acknowledged beyond this byte, the partition is looked at.
     pub(crate) section: u64,
-    /// Bytes acknowledged at the ends of the last windows, the latest last.
-    pub(crate) marks: [u64; MARKS],
+    /// At the ends of the last windows, the latest last.
+    pub(crate) marks: [Mark; MARKS],
+    /// Its rate in the samples of the paper's detector.
+    pub(crate) rates: Rates,
     /// The partition it is in, and its neighbours there.
     pub(crate) partition: PartitionId,
     pub(crate) next_member: QpId,
@@ -83,6 +85,36 @@ pub struct Qp {
 
 /// Ends of windows that are kept: three windows.
 pub(crate) const MARKS: usize = 4;
+
+/// What a flow had come to at the end of a window.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+pub(crate) struct Mark {
+    /// Bytes acknowledged.
+    pub(crate) acked: u64,
+    /// Of all acknowledgements so far: their round-trip times, and their number.
+    pub(crate) rtt_sum: Span,
+    pub(crate) acks: u64,
+}
+
+/// What samples of a rate have shown.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+pub(crate) struct Rates {
+    pub(crate) least: BitRate,
+    pub(crate) most: BitRate,
+    pub(crate) sum: u64,
+    pub(crate) count: u64,
+}
+
+impl Rates {
+    pub(crate) fn sample(&mut self, rate: BitRate) {
+        self.least = if self.count == 0 { rate } else { self.least.min(rate) };
+        self.most = self.most.max(rate);
+        self.sum = self.sum.saturating_add(rate.0);
+        self.count += 1;
+    }
+}
 
 /// Life of a queue pair. Opening takes two zero-delay events, as it does in ns-3.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -17,7 +17,7 @@ use crate::kernel::Kernel;
 use crate::models::Models;
 use crate::observer::Observer;
 use crate::units::Span;
-use partition::{LEFT, SAME};
+use partition::{JOINED, LEFT, SAME};
 
 /// What may be skipped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -56,7 +56,7 @@ pub enum Detector {
 
 impl Detector {
     /// Ours with its defaults.
-    pub const CYCLE: Detector = Detector::Cycle { theta: 20_000, window: Span::from_us(20) };
+    pub const CYCLE: Detector = Detector::Cycle { theta: 20_000, window: Span::from_us(18) };
     /// The paper's with its defaults: theta 5 %, l 2000, samples of 1 us.
     pub const PAPER: Detector = Detector::Paper { theta: 50_000, samples: 2_000, interval: Span::from_us(1) };
 }
@@ -151,14 +151,14 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
                 self.split(id);
             }
             let id = self.qps.slots[qp.index()].partition;
-            return self.watch(id, qp);
+            return self.watch(id, qp, changed == JOINED);
         }
         self.partitions.get_mut(id).leader = qp;
         if self.look_for_recurrence(id, qp) {
             return;
         }
         let may_be_steady = self.acceleration.tier == Tier::Bounded;
-        if may_be_steady && !self.partitions.get(id).recurrence.has_candidate() && self.look_for_steady_state(id) {
+        if may_be_steady && !self.partitions.get(id).recurrence.is_promising() && self.look_for_steady_state(id) {
             return;
         }
         self.watch_on(id);
@@ -171,7 +171,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     }
 
     /// Begins to watch a partition that has changed.
-    fn watch(&mut self, id: PartitionId, leader: QpId) {
+    fn watch(&mut self, id: PartitionId, leader: QpId, joined: bool) {
         self.forget_motion(id);
         let partition = self.partitions.get_mut(id);
         partition.leader = leader;
@@ -182,7 +182,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             slot.peak_frames = slot.frames;
             next = self.next_qp(qp);
         }
-        self.measure(id);
+        self.prepare_to_measure(id, joined);
         self.watch_on(id);
     }
 
@@ -195,7 +195,10 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let next = self.partitions.get(id).recurrence.next();
         let slot = &mut self.qps.slots[leader.index()];
         let packet = u64::from(self.models.transport.mtu);
-        let soon = slot.snd_una + packet.max(slot.in_flight() / 2);
+        let soon = match self.acceleration.detector {
+            Detector::Cycle { .. } => slot.snd_una + packet.max(slot.in_flight() / 4),
+            Detector::Paper { .. } => slot.snd_una + packet,
+        };
         let is_exact = self.acceleration.tier == Tier::Exact;
         slot.section = if is_exact || next < soon { next.max(slot.snd_una + packet) } else { soon };
     }

@@ -17,6 +17,7 @@ use crate::models::Models;
 use crate::observer::Observer;
 use crate::packet::PacketList;
 use crate::queue::EventQueue;
+use crate::router::Router;
 use crate::scheduler::PRIORITIES;
 use crate::transport::Transport;
 use crate::units::{SimTime, Span};
@@ -197,8 +198,8 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         }
     }
 
-    /// Takes every partition whose state can be told out of the simulation, and sets it up again from its snapshot: this
-    /// changes nothing, which shows that snapshots are whole. Gives the number of partitions.
+    /// Takes every partition whose state can be told out of the simulation, and sets it up again from its snapshot:
+    /// this changes nothing, which shows that snapshots are whole. Gives the number of partitions.
     pub fn renew(&mut self) -> usize {
         let mut renewed = 0;
         for id in self.partitions.ids() {
@@ -259,39 +260,80 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
 
     /// Adds what would have been counted.
     fn advance(&mut self, id: PartitionId, ledger: Block, share: Share, time: Span) {
-        let (_, byte_unit) = self.telemetry_units();
-        let mtu = u64::from(self.models.transport.mtu);
+        let by_flow = share.per != 1 && M::Router::PER_FLOW;
         let mut at = 0;
         let mut next = self.first_port(id);
         while let Some(port) = next {
-            let [frames, bytes, marks, queue, wakes] = core::array::from_fn(|i| self.arena.get(ledger)[at + i]);
-            let state = &mut self.ports[port.index()];
-            let new_frames = share.of(state.sent_frames, frames, 1);
-            let new_marks = share.of(state.marks, marks, 1);
-            state.sent_bytes += share.of(state.sent_bytes, bytes, byte_unit);
-            state.queue_byte_ns = state.queue_byte_ns.wrapping_add(share.of(state.queue_byte_ns, queue, 1));
-            state.sent_frames += new_frames;
-            state.marks += new_marks;
-            state.skipped += time;
-            self.totals.ecn_marks += new_marks;
-            // The end of a transmission, the arrival, and what paces them.
-            self.skipped.events += 2 * new_frames + share.of(u64::from(state.wakes.wrapping_sub(wakes as u32)), 0, 1);
+            let entries = core::array::from_fn(|i| self.arena.get(ledger)[at + i]);
+            self.advance_port(port, entries, share, by_flow);
+            self.ports[port.index()].skipped += time;
             at += PORT_ENTRIES;
             next = self.next_port(port);
         }
         let mut next = self.first_qp(id);
         while let Some(qp) = next {
-            let [acked, acks, rtt_sum, timers] = core::array::from_fn(|i| self.arena.get(ledger)[at + i]);
-            let slot = &mut self.qps.slots[qp.index()];
-            let bytes = share.of(slot.snd_una, acked, mtu);
-            self.skipped.events += share.of(u64::from(slot.timers.wrapping_sub(timers as u32)), 0, 1);
-            slot.snd_una += bytes;
-            slot.marks.iter_mut().for_each(|mark| *mark += bytes);
-            slot.acks += share.of(slot.acks, acks, 1);
-            slot.rtt_sum += Span(share.of(slot.rtt_sum.0, rtt_sum, 1));
+            let entries = core::array::from_fn(|i| self.arena.get(ledger)[at + i]);
+            let packets = self.advance_qp(qp, entries, share);
+            if by_flow {
+                self.credit(qp, packets);
+            }
             at += QP_ENTRIES;
             next = self.next_qp(qp);
         }
+    }
+
+    fn advance_port(&mut self, port: PortId, entries: [u64; PORT_ENTRIES], share: Share, by_flow: bool) {
+        let [frames, bytes, marks, queue, wakes] = entries;
+        let (_, byte_unit) = self.telemetry_units();
+        let state = &mut self.ports[port.index()];
+        let new_marks = share.of(state.marks, marks, 1);
+        state.marks += new_marks;
+        state.queue_byte_ns = state.queue_byte_ns.wrapping_add(share.of(state.queue_byte_ns, queue, 1));
+        self.totals.ecn_marks += new_marks;
+        self.skipped.events += share.of(u64::from(state.wakes.wrapping_sub(wakes as u32)), 0, 1);
+        if !by_flow {
+            let (frames, bytes) =
+                (share.of(state.sent_frames, frames, 1), share.of(state.sent_bytes, bytes, byte_unit));
+            self.count_sent(port, frames, bytes);
+        }
+    }
+
+    fn count_sent(&mut self, port: PortId, frames: u64, bytes: u64) {
+        let state = &mut self.ports[port.index()];
+        state.sent_frames += frames;
+        state.sent_bytes += bytes;
+        // The end of a transmission and the arrival.
+        self.skipped.events += 2 * frames;
+    }
+
+    /// Moves a flow on; gives the packets that it has sent.
+    fn advance_qp(&mut self, qp: QpId, entries: [u64; QP_ENTRIES], share: Share) -> u64 {
+        let [acked, acks, rtt_sum, timers] = entries;
+        let mtu = u64::from(self.models.transport.mtu);
+        let slot = &mut self.qps.slots[qp.index()];
+        let bytes = share.of(slot.snd_una, acked, mtu);
+        self.skipped.events += share.of(u64::from(slot.timers.wrapping_sub(timers as u32)), 0, 1);
+        let (acks, rtt_sum) = (share.of(slot.acks, acks, 1), Span(share.of(slot.rtt_sum.0, rtt_sum, 1)));
+        slot.snd_una += bytes;
+        slot.acks += acks;
+        slot.rtt_sum += rtt_sum;
+        for mark in &mut slot.marks {
+            mark.acked += bytes;
+            mark.acks += acks;
+            mark.rtt_sum += rtt_sum;
+        }
+        bytes / mtu
+    }
+
+    /// Counts the packets of a flow and their acknowledgements at every port they have passed. So the counters of
+    /// ports and flows agree whatever was measured: telemetry tells of the differences between ports to the byte.
+    fn credit(&mut self, qp: QpId, packets: u64) {
+        let header = self.qps.slots[qp.index()].header;
+        let data = u64::from(Transport::data_bytes(self.models.transport.mtu, header));
+        let ack = u64::from(Transport::ack_bytes(header));
+        self.each_port(qp, |kernel, port, is_data| {
+            kernel.count_sent(port, packets, packets * if is_data { data } else { ack });
+        });
     }
 
     /// Brings what congestion controls leave out of recurrences forward, in the snapshot at the end.
@@ -410,7 +452,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             let slot = &self.qps.slots[qp.index()];
             let frame = Transport::data_bytes(self.models.transport.mtu, slot.header);
             let bytes = u64::from(slot.peak_frames) * u64::from(frame);
-            self.each_port(qp, |kernel, port| {
+            self.each_port(qp, |kernel, port, _| {
                 let node = kernel.fabric.port(port).node;
                 if !kernel.fabric.is_host(node) {
                     visit(kernel, node, bytes);

@@ -157,7 +157,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     pub(crate) fn join(&mut self, qp: QpId) {
         let id = self.partitions.insert();
         self.add_qp(id, qp);
-        self.each_port(qp, |kernel, port| {
+        self.each_port(qp, |kernel, port, _| {
             let id = kernel.qps.slots[qp.index()].partition;
             kernel.claim(id, port);
         });
@@ -338,16 +338,18 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         }
     }
 
-    /// Calls `visit` with every port that the data or the acknowledgements of a queue pair may leave by.
-    pub(crate) fn each_port(&mut self, qp: QpId, mut visit: impl FnMut(&mut Self, PortId)) {
+    /// Calls `visit` with every port that the data of a queue pair may leave by, and then with `false` and every port
+    /// that its acknowledgements may leave by.
+    pub(crate) fn each_port(&mut self, qp: QpId, mut visit: impl FnMut(&mut Self, PortId, bool)) {
         let slot = self.qps.slots[qp.index()];
         let ways = [(slot.port, slot.data_key(0), true), (slot.ack_port, slot.ack_key(0), false)];
         for (first, key, is_data) in ways {
             if first.is_none() {
                 continue;
             }
-            if !M::Router::PER_FLOW || !self.each_kept_port(qp, first, is_data, key.dst, &mut visit) {
-                self.each_reachable_port(first, &key, &mut visit);
+            let visit = &mut |kernel: &mut Self, port| visit(kernel, port, is_data);
+            if !M::Router::PER_FLOW || !self.each_kept_port(qp, first, is_data, key.dst, visit) {
+                self.each_reachable_port(first, &key, visit);
             }
         }
     }

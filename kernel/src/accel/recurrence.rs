@@ -25,6 +25,8 @@ const MAX_STRIDE: u64 = 256;
 /// multiple of its fingerprint's.
 const TRIES: u32 = 12;
 const MAX_ROUND_TRIPS: u64 = 12;
+/// After so many candidates that came to nothing there is little hope.
+const CANDIDATES: u32 = 5;
 /// Skipping fewer periods is not worth it.
 const MIN_ROUNDS: u64 = 4;
 
@@ -46,6 +48,9 @@ pub(crate) struct Recurrence {
     total: u32,
     /// Comparisons with `before` so far.
     tries: u32,
+    /// Candidates given up.
+    dropped: u32,
+    pad: u32,
     /// Period of the candidate, in bytes of the leader; 0 while there is none.
     period: u64,
     /// When `before` and `ledger` were taken.
@@ -64,6 +69,8 @@ impl Recurrence {
         power: 1,
         total: 0,
         tries: 0,
+        dropped: 0,
+        pad: 0,
         period: 0,
         began: SimTime::ZERO,
         before: Block::NONE,
@@ -75,8 +82,13 @@ impl Recurrence {
     }
 
     /// Whether a candidate is being tried.
-    pub(crate) fn has_candidate(&self) -> bool {
+    fn has_candidate(&self) -> bool {
         self.period != 0
+    }
+
+    /// Whether a recurrence may be found soon: candidates come up, and not too many have been given up.
+    pub(crate) fn is_promising(&self) -> bool {
+        self.has_candidate() || (1..CANDIDATES).contains(&self.dropped)
     }
 
     /// Takes note of a fingerprint. Says whether it is the kept one.
@@ -105,10 +117,11 @@ impl Recurrence {
 impl<M: Models, O: Observer> Kernel<'_, M, O> {
     /// Gives the search up and begins anew, later steps as they were.
     pub(crate) fn drop_candidate(&mut self, id: PartitionId) {
-        let Recurrence { mut before, mut ledger, stride, total, .. } = self.partitions.get(id).recurrence;
+        let Recurrence { mut before, mut ledger, stride, total, dropped, .. } = self.partitions.get(id).recurrence;
+        let dropped = dropped.saturating_add(u32::from(!before.is_none()));
         self.arena.free(&mut before);
         self.arena.free(&mut ledger);
-        self.partitions.get_mut(id).recurrence = Recurrence { stride, total, ..Recurrence::NEW };
+        self.partitions.get_mut(id).recurrence = Recurrence { stride, total, dropped, ..Recurrence::NEW };
     }
 
     /// Looks at a partition on an acknowledgement of its leader. Says whether it has parked it.

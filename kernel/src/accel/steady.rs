@@ -6,16 +6,19 @@
 //! shares a port with others may drift slowly, which no short window shows: so what is skipped is in proportion to
 //! what was watched, and is watched again after.
 
+use super::Detector;
 use super::arena::Block;
 use super::park::Parked;
-use super::{Detector, Tier};
-use crate::ids::{PartitionId, PortId, QpId};
+use crate::event::{CCA_TIMERS, Event};
+use crate::ids::{PartitionId, QpId};
 use crate::kernel::Kernel;
 use crate::models::Models;
 use crate::observer::Observer;
-use crate::qp::{MARKS, Qp};
+use crate::qp::{MARKS, Mark, Qp, Rates};
+use crate::queue::EventQueue;
 use crate::router::Router;
-use crate::units::{SimTime, Span};
+use crate::transport::Transport;
+use crate::units::{PS_PER_S, SimTime, Span};
 use bytemuck::{Pod, Zeroable};
 
 /// Windows that are compared.
@@ -25,8 +28,18 @@ const PATIENCE: u32 = 4;
 /// Packets a window must have of every flow, times the relative range that is asked for: one packet more or less must
 /// not decide.
 const RESOLUTION: u64 = 2;
-/// Contending flows are skipped for at most this many times what was watched of them.
-const CONTENDED_STRETCH: u64 = 8;
+/// A stretch that is a small part of a flow's time may be measured more coarsely, up to this many times.
+const LENIENCE: u64 = 4;
+/// A single flow may differ by so many times what is allowed on average.
+const OUTLIER: u64 = 2;
+/// Round trips after a flow has joined before anything is measured.
+const SETTLING: u64 = 6;
+/// A stretch may be at most this many times as long as what was measured for it.
+const MAX_STRETCH: u64 = 800;
+/// Contending flows are watched in windows this many times as long, and skipped for at most this many times what was
+/// watched of them: how they share a port wanders slowly.
+const CONTENDED_WINDOW: u64 = 8;
+const CONTENDED_STRETCH: u64 = 1;
 /// A stretch must be this many windows long to be worth skipping.
 const MIN_WINDOWS: u64 = 2;
 const MILLION: u64 = 1_000_000;
@@ -43,11 +56,14 @@ pub(crate) struct Steady {
     /// The counters when it was written down.
     ledger: Block,
     ledger_at: SimTime,
+    /// Nothing is measured before: the congestion controls are still finding their rates.
+    begins: SimTime,
     windows: u32,
     disagreements: u32,
     /// Flows share a port.
     contended: u32,
-    pad: u32,
+    /// Short windows will do.
+    hastens: u32,
 }
 
 impl Steady {
@@ -57,40 +73,66 @@ impl Steady {
         watched: Span::ZERO,
         ledger: Block::NONE,
         ledger_at: SimTime::ZERO,
+        begins: SimTime::ZERO,
         windows: 0,
         disagreements: 0,
         contended: 0,
-        pad: 0,
+        hastens: 0,
     };
 }
 
-/// Goodputs of a flow in the last windows, and over all of them.
-struct Goodput {
-    /// Bytes per 2^32 ps.
+/// The least and the most of something over the last windows.
+struct Range {
     least: u128,
     most: u128,
-    mean: u128,
-    /// Bytes over all windows.
-    bytes: u64,
-    /// Fewest bytes in a window.
-    fewest: u64,
 }
 
-impl Goodput {
-    fn of(qp: &Qp, ends: &[SimTime; MARKS]) -> Goodput {
-        let rate = |bytes: u64, span: Span| (u128::from(bytes) << 32) / u128::from(span.0.max(1));
-        let bytes = qp.marks[MARKS - 1] - qp.marks[0];
-        let mean = rate(bytes, ends[MARKS - 1].since(ends[0]));
-        let mut goodput = Goodput { least: u128::MAX, most: 0, mean, bytes, fewest: u64::MAX };
-        for i in 1..MARKS {
-            let bytes = qp.marks[i] - qp.marks[i - 1];
-            let rate = rate(bytes, ends[i].since(ends[i - 1]));
-            goodput.least = goodput.least.min(rate);
-            goodput.most = goodput.most.max(rate);
-            goodput.fewest = goodput.fewest.min(bytes);
-        }
-        goodput
+impl Range {
+    /// Of a value a window, from the marks at its ends.
+    fn of(qp: &Qp, value: impl Fn(usize, &Mark, &Mark) -> u128) -> Range {
+        let values = (1..MARKS).map(|i| value(i, &qp.marks[i - 1], &qp.marks[i]));
+        values.fold(Range { least: u128::MAX, most: 0 }, |range, value| Range {
+            least: range.least.min(value),
+            most: range.most.max(value),
+        })
     }
+
+    /// In millionths of the most.
+    fn relative(&self) -> u64 {
+        ((self.most - self.least) * u128::from(MILLION) / self.most.max(1)) as u64
+    }
+}
+
+/// The goodput to go on with, as bytes and the time they took: that of all windows. After other flows have left, if
+/// it has only risen or only fallen since, that of the last.
+fn goodput(qp: &Qp, steady: &Steady) -> (u64, Span) {
+    let ends = &steady.ends;
+    let of = |from: usize, to: usize| (qp.marks[to].acked - qp.marks[from].acked, ends[to].since(ends[from]));
+    let rises = |i: usize| {
+        let ((before, time_before), (after, time_after)) = (of(i - 1, i), of(i, i + 1));
+        u128::from(after) * u128::from(time_before.0) > u128::from(before) * u128::from(time_after.0)
+    };
+    let monotonous = steady.hastens != 0 && (2..MARKS - 1).all(|i| rises(i) == rises(1));
+    of(if monotonous { MARKS - 2 } else { 0 }, MARKS - 1)
+}
+
+/// Payload bytes a second at the mean of a flow's rate samples, which is on the wire.
+fn payload_rate(qp: &Qp, mtu: u32) -> u128 {
+    let mean = u128::from(qp.rates.sum / qp.rates.count.max(1));
+    mean * u128::from(mtu) / u128::from(8 * Transport::data_bytes(mtu, qp.header))
+}
+
+/// How much a flow differed between windows, in millionths: in goodput, and in round-trip time, which tells whether a
+/// queue is filling or draining behind a goodput that stays. `None` if a window had fewer bytes than `fewest`.
+fn unsteadiness(qp: &Qp, ends: &[SimTime; MARKS], fewest: u64) -> Option<u64> {
+    let bytes = Range::of(qp, |_, from, to| u128::from(to.acked - from.acked));
+    let goodput = Range::of(qp, |i, from, to| {
+        (u128::from(to.acked - from.acked) << 32) / u128::from(ends[i].since(ends[i - 1]).0.max(1))
+    });
+    let rtt = Range::of(qp, |_, from, to| {
+        (u128::from((to.rtt_sum - from.rtt_sum).0) << 8) / u128::from((to.acks - from.acks).max(1))
+    });
+    (bytes.least >= u128::from(fewest)).then(|| goodput.relative().max(rtt.relative()))
 }
 
 impl<M: Models, O: Observer> Kernel<'_, M, O> {
@@ -101,19 +143,35 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         self.partitions.get_mut(id).steady = Steady::NEW;
     }
 
-    /// Begins to measure.
-    pub(crate) fn measure(&mut self, id: PartitionId) {
-        if self.acceleration.tier != Tier::Bounded {
-            return;
+    /// Prepares to measure: at once if flows have only left, which the others hardly feel, or after some round trips.
+    pub(crate) fn prepare_to_measure(&mut self, id: PartitionId, joined: bool) {
+        let mut round_trip = Span::ZERO;
+        let mut next = self.first_qp(id);
+        while let Some(qp) = next {
+            round_trip = round_trip.max(self.qps.slots[qp.index()].base_rtt);
+            next = self.next_qp(qp);
         }
+        let settling = if joined { Span(round_trip.0.saturating_mul(SETTLING)) } else { Span::ZERO };
+        let begins = self.now() + settling;
+        let steady = &mut self.partitions.get_mut(id).steady;
+        (steady.begins, steady.hastens) = (begins, u32::from(!joined));
+    }
+
+    /// Begins to measure.
+    fn begin_to_measure(&mut self, id: PartitionId) {
         let (now, contended) = (self.now(), self.is_contended(id));
+        let hastens = u32::from(!contended && self.partitions.get(id).steady.hastens != 0);
         let window = match self.acceleration.detector {
-            Detector::Cycle { window, .. } => window,
-            Detector::Paper { samples, interval, .. } => Span(interval.0.saturating_mul(u64::from(samples))),
+            Detector::Cycle { window, .. } if contended => Span(window.0.saturating_mul(CONTENDED_WINDOW)),
+            Detector::Cycle { window, .. } => Span(window.0 >> hastens),
+            // What goodput is for in the other detector the rate is in this one, sample by sample.
+            Detector::Paper { interval, .. } => interval,
         };
         let ledger = self.write_ledger(id).unwrap_or_default();
+        let contended = u32::from(contended);
+        self.forget_samples(id);
         let steady = &mut self.partitions.get_mut(id).steady;
-        *steady = Steady { ledger, ledger_at: now, window, contended: u32::from(contended), ..Steady::NEW };
+        *steady = Steady { ledger, ledger_at: now, window, contended, hastens, ..Steady::NEW };
         self.end_window(id);
         self.partitions.get_mut(id).steady.windows = 0;
     }
@@ -131,9 +189,9 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let mut contended = false;
         let mut next = self.first_qp(id);
         while let Some(qp) = next {
-            self.each_data_port(qp, |kernel, port| {
+            self.each_port(qp, |kernel, port, is_data| {
                 let flows = &mut kernel.ports[port.index()].local;
-                *flows += 1;
+                *flows += u32::from(is_data);
                 contended |= *flows > 1;
             });
             next = self.next_qp(qp);
@@ -150,75 +208,165 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let mut next = self.first_qp(id);
         while let Some(qp) = next {
             let slot = &mut self.qps.slots[qp.index()];
+            let Qp { snd_una: acked, rtt_sum, acks, .. } = *slot;
             slot.marks.rotate_left(1);
-            slot.marks[MARKS - 1] = slot.snd_una;
+            slot.marks[MARKS - 1] = Mark { acked, rtt_sum, acks };
             next = self.next_qp(qp);
+        }
+    }
+
+    /// The relative range that is asked for, in millionths.
+    fn theta(&self) -> u64 {
+        match self.acceleration.detector {
+            Detector::Cycle { theta, .. } | Detector::Paper { theta, .. } => u64::from(theta),
         }
     }
 
     /// Looks at the goodput of a partition's flows. Says whether it has parked it.
     pub(crate) fn look_for_steady_state(&mut self, id: PartitionId) -> bool {
-        let steady = &self.partitions.get(id).steady;
-        let last = steady.ends[MARKS - 1];
-        if self.now().since(last) < steady.window || steady.ledger.is_none() {
+        let (now, steady) = (self.now(), &self.partitions.get(id).steady);
+        if steady.ledger.is_none() {
+            if now >= steady.begins {
+                self.begin_to_measure(id);
+            }
+            return false;
+        }
+        if now.since(steady.ends[MARKS - 1]) < steady.window {
             return false;
         }
         self.end_window(id);
+        if let Detector::Paper { theta, samples, .. } = self.acceleration.detector {
+            return self.sample_rates(id, theta, samples);
+        }
         let steady = &mut self.partitions.get_mut(id).steady;
         steady.watched += steady.ends[MARKS - 1].since(steady.ends[MARKS - 2]);
         if steady.windows < WINDOWS {
             return false;
         }
-        if self.agrees(id) {
-            self.partitions.get_mut(id).steady.disagreements = 0;
-            return self.park_within_bound(id);
+        let stretch = self.stretch(id);
+        if !self.agrees(id, stretch) {
+            let steady = &mut self.partitions.get_mut(id).steady;
+            steady.disagreements += 1;
+            if steady.disagreements == PATIENCE {
+                steady.disagreements = 0;
+                steady.window = steady.window + steady.window;
+                self.join_windows(id, 2);
+            }
+            return false;
         }
         let steady = &mut self.partitions.get_mut(id).steady;
-        steady.disagreements += 1;
-        if steady.disagreements == PATIENCE {
-            steady.disagreements = 0;
-            steady.windows = 0;
-            steady.window = steady.window + steady.window;
+        steady.disagreements = 0;
+        let needed = Span(stretch.0 / MAX_STRETCH);
+        if needed > steady.ends[MARKS - 1].since(steady.ends[0]) {
+            steady.window = Span(needed.0 / u64::from(WINDOWS) + 1);
+            self.join_windows(id, MARKS - 1);
+            return false;
         }
-        false
+        self.park_within_bound(id, stretch)
     }
 
-    /// Whether every flow had about the same goodput in all windows.
-    fn agrees(&self, id: PartitionId) -> bool {
-        let theta = match self.acceleration.detector {
-            Detector::Cycle { theta, .. } | Detector::Paper { theta, .. } => u64::from(theta),
-        };
-        let fewest = RESOLUTION * MILLION / theta.max(1) * u64::from(self.models.transport.mtu);
-        let ends = &self.partitions.get(id).steady.ends;
+    /// Begins a window anew where the last but `windows` ended: longer windows go on with what was measured last.
+    fn join_windows(&mut self, id: PartitionId, windows: usize) {
+        let steady = &mut self.partitions.get_mut(id).steady;
+        steady.windows = 0;
+        steady.ends[MARKS - 1] = steady.ends[MARKS - 1 - windows];
         let mut next = self.first_qp(id);
         while let Some(qp) = next {
-            let goodput = Goodput::of(&self.qps.slots[qp.index()], ends);
-            let range = (goodput.most - goodput.least) * u128::from(MILLION);
-            if goodput.fewest < fewest || range > goodput.mean * u128::from(theta) {
-                return false;
-            }
+            let marks = &mut self.qps.slots[qp.index()].marks;
+            marks[MARKS - 1] = marks[MARKS - 1 - windows];
             next = self.next_qp(qp);
         }
-        true
     }
 
-    fn park_within_bound(&mut self, id: PartitionId) -> bool {
-        let now = self.now();
-        let Steady { ends, window, watched, ledger, ledger_at, contended, .. } = self.partitions.get(id).steady;
-        let measured = ends[MARKS - 1].since(ends[0]);
-        let span = now.since(ledger_at);
-        let mut stretch = self.time_to_an_end(id, measured);
-        if contended != 0 {
-            stretch = stretch.min(Span(watched.0.saturating_mul(CONTENDED_STRETCH)));
+    /// The paper's detector: the range of every flow's rate over so many samples is less than theta of their mean, and
+    /// that mean is what it goes on with, until the first of them ends. Windows follow each other without overlap.
+    fn sample_rates(&mut self, id: PartitionId, theta: u32, samples: u32) -> bool {
+        let (mut steady, mut full, mut stretch) = (true, false, u128::MAX);
+        let mtu = self.models.transport.mtu;
+        let mut next = self.first_qp(id);
+        while let Some(qp) = next {
+            let slot = &mut self.qps.slots[qp.index()];
+            slot.rates.sample(slot.control.rate);
+            let Rates { least, most, sum, count } = slot.rates;
+            let mean = sum / count;
+            full = count >= u64::from(samples);
+            let range = u128::from(most.0 - least.0) * u128::from(MILLION);
+            steady &= range < u128::from(mean) * u128::from(theta);
+            let left = slot.bytes_left().saturating_sub(slot.in_flight() + 2 * u64::from(mtu));
+            stretch = stretch.min(u128::from(left) * u128::from(PS_PER_S) / payload_rate(slot, mtu).max(1));
+            next = self.next_qp(qp);
         }
+        if !full {
+            return false;
+        }
+        let stretch = Span(u64::try_from(stretch).unwrap_or(u64::MAX));
+        let parked = steady && self.park_within_bound(id, stretch);
+        self.forget_samples(id);
+        parked
+    }
+
+    fn forget_samples(&mut self, id: PartitionId) {
+        let mut next = self.first_qp(id);
+        while let Some(qp) = next {
+            self.qps.slots[qp.index()].rates = Rates::default();
+            next = self.next_qp(qp);
+        }
+    }
+
+    /// How long a stretch could be skipped now.
+    fn stretch(&self, id: PartitionId) -> Span {
+        let Steady { watched, contended, .. } = self.partitions.get(id).steady;
+        let stretch = self.time_to_an_end(id);
+        if contended != 0 { stretch.min(Span(watched.0.saturating_mul(CONTENDED_STRETCH))) } else { stretch }
+    }
+
+    /// Whether flows had about the same goodput in all windows: on average, and none of them far from it.
+    fn agrees(&self, id: PartitionId, stretch: Span) -> bool {
+        let theta = self.theta();
+        let fewest = RESOLUTION * MILLION / theta.max(1) * u64::from(self.models.transport.mtu);
+        let Steady { ends, window, contended, .. } = self.partitions.get(id).steady;
+        let most_lenient = if contended != 0 { 1 } else { LENIENCE };
+        let mut sum = 0;
+        let mut next = self.first_qp(id);
+        while let Some(qp) = next {
+            let slot = &self.qps.slots[qp.index()];
+            let life = self.now().since(slot.start) + stretch;
+            let lenience = (life.0 / stretch.0.max(1)).clamp(1, most_lenient);
+            let Some(unsteadiness) = unsteadiness(slot, &ends, fewest / lenience) else { return false };
+            if unsteadiness > OUTLIER * theta * lenience || self.longest_timer(qp) > window {
+                return false;
+            }
+            sum += unsteadiness / lenience;
+            next = self.next_qp(qp);
+        }
+        sum <= theta * u64::from(self.partitions.get(id).qps)
+    }
+
+    /// The longest wait of a congestion control for one of its timers: its cycle is no shorter.
+    fn longest_timer(&self, qp: QpId) -> Span {
+        let pending = |timer| self.events.pending(self.timers.timer(Event::Cca(qp, timer)));
+        let waits = (0..CCA_TIMERS).filter_map(pending).map(|key| key.tie.delay().unwrap_or(Span::MAX));
+        waits.max().unwrap_or(Span::ZERO)
+    }
+
+    fn park_within_bound(&mut self, id: PartitionId, stretch: Span) -> bool {
+        let now = self.now();
+        let steady = self.partitions.get(id).steady;
+        let Steady { window, ledger, ledger_at, .. } = steady;
+        let span = now.since(ledger_at);
         if stretch.0 < MIN_WINDOWS * window.0 || !self.is_calm(id) {
             return false;
         }
         let Some(after) = self.capture(id) else { return false };
         // The flows' part of the ledger: what they would have had at its beginning at the goodput that was measured.
+        let (detector, mtu) = (self.acceleration.detector, self.models.transport.mtu);
         self.each_ledger_entry(id, ledger, |qp, acked| {
-            let bytes = qp.marks[MARKS - 1] - qp.marks[0];
-            let share = u128::from(bytes) * u128::from(span.0) / u128::from(measured.0.max(1));
+            let share = if let Detector::Paper { .. } = detector {
+                payload_rate(qp, mtu) * u128::from(span.0) / u128::from(PS_PER_S)
+            } else {
+                let (bytes, time) = goodput(qp, &steady);
+                u128::from(bytes) * u128::from(span.0) / u128::from(time.0.max(1))
+            };
             *acked = qp.snd_una.wrapping_sub(share as u64);
         });
         self.partitions.get_mut(id).steady.ledger = Block::NONE;
@@ -227,17 +375,17 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         true
     }
 
-    /// How long until the first flow has only about two round trips to go.
-    fn time_to_an_end(&mut self, id: PartitionId, measured: Span) -> Span {
+    /// How long until the first flow has only about two round trips to go: one to send, one to be acknowledged.
+    fn time_to_an_end(&self, id: PartitionId) -> Span {
+        let steady = &self.partitions.get(id).steady;
         let mtu = u64::from(self.models.transport.mtu);
-        let ends = self.partitions.get(id).steady.ends;
         let mut least = u128::MAX;
         let mut next = self.first_qp(id);
         while let Some(qp) = next {
             let slot = &self.qps.slots[qp.index()];
-            let goodput = Goodput::of(slot, &ends);
-            let left = slot.bytes_left().saturating_sub(2 * (slot.in_flight() + mtu));
-            let time = u128::from(left) * u128::from(measured.0) / u128::from(goodput.bytes.max(1));
+            let left = slot.bytes_left().saturating_sub(slot.in_flight() + 2 * mtu);
+            let (bytes, span) = goodput(slot, steady);
+            let time = u128::from(left) * u128::from(span.0) / u128::from(bytes.max(1));
             least = least.min(time);
             next = self.next_qp(qp);
         }
@@ -252,17 +400,5 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         steady.ends.iter_mut().for_each(|end| *end += passed);
         steady.ledger = ledger;
         steady.ledger_at = now;
-    }
-
-    /// Calls `visit` with the ports that the data of a queue pair takes.
-    fn each_data_port(&mut self, qp: QpId, mut visit: impl FnMut(&mut Self, PortId)) {
-        let ack_port = self.qps.slots[qp.index()].ack_port;
-        let mut is_data = true;
-        self.each_port(qp, |kernel, port| {
-            is_data &= port != ack_port;
-            if is_data {
-                visit(kernel, port);
-            }
-        });
     }
 }
