@@ -173,6 +173,8 @@ fn run<M: Models, O: Observer>(
     let (cpu, wall) = (CpuClock::start(), Instant::now());
     let mut flows = Vec::with_capacity(scenario.flows.len());
     let ending = drive(scenario, &mut kernel, &ideals, &mut flows, tell);
+    // What is parked at the stop time has counted nothing since.
+    kernel.wake_all();
     Ok(Outcome {
         flows,
         totals: kernel.totals(),

@@ -4,7 +4,7 @@
 //! timer has at most one pending expiry. So the number of pending events is bounded by the number of entities,
 //! the event queue can never overflow, and cancelling is a plain operation instead of a tombstone.
 
-use crate::ids::{PortId, QpId};
+use crate::ids::{FlowId, PortId, QpId};
 use crate::units::{SimTime, Span};
 use bytemuck::{Pod, Zeroable};
 use core::cmp::Ordering;
@@ -118,10 +118,9 @@ impl Tie {
         Tie(self.0 & !Self::COUNT | count.min(Self::COUNT))
     }
 
-    /// For something that is put back as the `count`th of its kind: after what is issued, in order of putting back.
-    pub(crate) fn put_back(self, count: u64) -> Tie {
-        let half = 1 << (Self::COUNTER_BITS - 1);
-        self.with_count(half | (count % half))
+    /// For the check of a deadline: before what is issued for that instant, by flow.
+    pub(crate) fn of_deadline(flow: FlowId) -> Tie {
+        Tie(u64::from(flow.0) & Self::COUNT)
     }
 
     fn new(delay: Span, count: u64) -> Tie {

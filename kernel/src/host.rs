@@ -3,7 +3,7 @@
 //! The order of the steps is that of the reference model (ns-3 `RdmaHw`, `QbbNetDevice`).
 
 use crate::cca::{Ack, CcaOut, CongestionControl, FlowFacts, SendControl};
-use crate::event::{CCA_TIMERS, Event};
+use crate::event::{CCA_TIMERS, Event, EventKey, Tie};
 use crate::fabric::Fabric;
 use crate::flow::{Completion, FlowEnd};
 use crate::ids::{NodeId, PacketId, PortId, QpId};
@@ -92,14 +92,15 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         slot.start = now;
         // A timeout below the round trip would expire on every packet.
         slot.timeout = self.models.transport.timeout.map_or(Span::MAX, |t| t.max(slot.base_rtt + slot.base_rtt));
-        slot.set_state(QpState::Open);
         let (port, flow) = (slot.port, slot.flow);
-        self.nics[port.index()].push(self.qps.slots, qp);
-        debug!("{} ps: flow {} starts", now.0, flow.0);
+        // Partitions that are woken catch up with the present without the newcomer.
         if self.accelerates() {
             self.join(qp);
             self.watch_from(qp);
         }
+        self.qps.slots[qp.index()].set_state(QpState::Open);
+        self.nics[port.index()].push(self.qps.slots, qp);
+        debug!("{} ps: flow {} starts", now.0, flow.0);
         self.observer.flow_started(now, flow);
         if !self.fabric.port(port).is_up() {
             self.restart_timeout(qp);
@@ -550,19 +551,25 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let now = self.clock.now();
         let slot = &mut self.qps.slots[qp.index()];
         slot.deadline = now + Span(slot.timeout.0.saturating_mul(1 << slot.retries.min(31)));
-        let timer = self.timers.timer(Event::Qp(qp));
-        if self.events.pending(timer).is_none() {
-            let key = self.clock.issue(slot.deadline.since(now));
-            self.schedule(Event::Qp(qp), key);
+        let deadline = slot.deadline;
+        // After a back-off the check may be later than the deadline: then it is moved.
+        if self.events.pending(self.timers.timer(Event::Qp(qp))).is_none_or(|check| check.at > deadline) {
+            self.await_deadline(qp);
         }
+    }
+
+    /// Has the deadline of a queue pair checked when it comes. The key follows from the state alone.
+    fn await_deadline(&mut self, qp: QpId) {
+        let slot = &self.qps.slots[qp.index()];
+        let key = EventKey { at: slot.deadline, tie: Tie::of_deadline(slot.flow) };
+        self.schedule(Event::Qp(qp), key);
     }
 
     /// Waits for the time-out of a queue pair that comes back into the simulation.
     pub(crate) fn resume_timeout(&mut self, qp: QpId) {
         let slot = &self.qps.slots[qp.index()];
         if slot.timeout != Span::MAX && slot.in_flight() > 0 {
-            let key = self.clock.issue(slot.deadline.since(self.clock.now()));
-            self.schedule(Event::Qp(qp), key);
+            self.await_deadline(qp);
         }
     }
 
@@ -574,8 +581,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             return;
         }
         if now < slot.deadline {
-            let key = self.clock.issue(slot.deadline.since(now));
-            return self.schedule(Event::Qp(qp), key);
+            return self.await_deadline(qp);
         }
         let port = slot.port;
         self.totals.timeouts += 1;

@@ -158,8 +158,6 @@ pub struct Kernel<'a, M: Models, O: Observer = ()> {
     pub(crate) arena: Arena<'a>,
     /// The pending-event set of a partition that catches up with the present.
     pub(crate) side_events: M::Queue<'a>,
-    /// Timers put back so far.
-    pub(crate) put_back: u64,
     /// Frames from outside in the fabric.
     pub(crate) visitors: u32,
     /// The queue pair on whose acknowledgement its partition is to be looked at, before the next event.
@@ -253,7 +251,6 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
             reserve: carver.take(Self::accelerated(limits, nodes.len()))?,
             arena: Arena::carve(carver, limits.snapshot_words)?,
             side_events: M::Queue::carve(carver, Self::accelerated(limits, timers.len()), horizon)?,
-            put_back: 0,
             visitors: 0,
             to_look_at: QpId::NONE,
             next_flow: 0,

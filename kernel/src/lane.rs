@@ -274,8 +274,9 @@ impl Lanes {
         let mut before = merge.last(lane, state);
         let mut next = if before == NONE { state.head } else { list.next(before) };
         while next != NONE {
-            let at = list.due(next).at;
-            if at > key.at || at == key.at && elder < list.elder(next) {
+            let (at, other) = (list.due(next).at, list.elder(next));
+            merge.contested += u64::from(at == key.at);
+            if at > key.at || at == key.at && elder < other {
                 break;
             }
             before = next;
@@ -346,15 +347,21 @@ impl<E: Fn(&Port) -> Option<FlowId>> LaneList for (&mut [Port], E) {
 pub(crate) struct Merge {
     last: [(LaneKind, Span, u32); LANES],
     highest: u64,
+    contested: u64,
 }
 
 impl Default for Merge {
     fn default() -> Merge {
-        Merge { last: [(LaneKind::Arrival, Span::MAX, NONE); LANES], highest: 0 }
+        Merge { last: [(LaneKind::Arrival, Span::MAX, NONE); LANES], highest: 0, contested: 0 }
     }
 }
 
 impl Merge {
+    /// How often something of another partition was due at the very instant, after the same delay.
+    pub(crate) fn contested(&self) -> u64 {
+        self.contested
+    }
+
     /// Highest place among those of one instant and delay that was given.
     pub(crate) fn highest(&self) -> u64 {
         self.highest

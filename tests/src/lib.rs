@@ -1,6 +1,9 @@
 //! Test support: the data under `tests/data`, runs of scenarios made from it, and an observer that keeps what the
 //! tests ask about.
 
+pub mod recurring;
+pub mod swarm;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use wormhole::load::{Files, Loaded, Texts, load_files, load_texts};

@@ -5,6 +5,7 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use wormhole_kernel::accel::{Acceleration, Detector, Tier};
 use wormhole_kernel::kernel::Step;
 use wormhole_kernel::router::Router;
 use wormhole_kernel::{
@@ -115,13 +116,12 @@ fn routes() -> Vec<Route> {
     routes
 }
 
-fn models<R: Router>(cca: &AnyCca, router: R) -> ModelSet<'_, Ps<'static, R>> {
+fn models<R: Router>(cca: &AnyCca, router: R, buffer: u32) -> ModelSet<'_, Ps<'static, R>> {
     ModelSet {
         ccas: std::slice::from_ref(cca),
         timing: wormhole_kernel::timing::PsTiming,
         telemetry: wormhole_kernel::cca::ExactTelemetry,
-        // Small enough for PFC to take part.
-        buffers: DynamicThreshold { bytes: 1 << 20, wraps: false },
+        buffers: DynamicThreshold { bytes: buffer, wraps: false },
         scheduler: ControlThenRoundRobin,
         marker: RedMarker { thresholds: RED, enabled: true, coins: Coins::PerPort { seed: 1 } },
         loss: BernoulliLoss::Counter { seed: 1 },
@@ -131,8 +131,9 @@ fn models<R: Router>(cca: &AnyCca, router: R) -> ModelSet<'_, Ps<'static, R>> {
     }
 }
 
-/// All to all; counts the allocations of the run, then sees that it was one.
-fn assert_allocates_nothing<R: Router>(cca: &AnyCca, router: R) {
+/// Runs `flows` in one of the tiers; counts the allocations of the run, then sees that it was one. Gives the number of
+/// events skipped.
+fn assert_allocates_nothing<R: Router>(cca: &AnyCca, router: R, tier: Tier, flows: &[FlowSpec]) -> u64 {
     let (nodes, links) = fat_tree();
     let limits = Limits {
         queued_flows: FLOWS,
@@ -140,17 +141,18 @@ fn assert_allocates_nothing<R: Router>(cca: &AnyCca, router: R) {
         packets: 65_536,
         outputs: 512,
         inputs: 1,
-        snapshot_words: 0,
+        snapshot_words: 1 << 18,
     };
-    let models = models(cca, router);
+    // Small enough for PFC to take part; where it might, nothing is skipped.
+    let buffer = if tier == Tier::Off { 1 << 20 } else { 32 << 20 };
+    let models = models(cca, router, buffer);
     let size = FabricSize { nodes: nodes.len(), links: links.len() };
     let mut memory = vec![0; Kernel::<Ps<'static, R>>::words(size, &limits, &models)];
     let mut kernel = Kernel::new(&mut memory, &nodes, &links, models, &limits, ()).expect("a kernel");
-    for i in 0..FLOWS as u32 {
-        let (src, step) = (i % HOSTS, 1 + i / HOSTS);
-        let flow = FlowSpec::new(NodeId(src), NodeId((src + step) % HOSTS), 20_000, SimTime::from_ns(u64::from(i)));
+    kernel.accelerate(Acceleration { tier, detector: Detector::CYCLE }).expect("memory for it");
+    for flow in flows {
         // This also walks the path both ways: a router that keeps distances has all of them from here on.
-        kernel.add_flow(&flow).expect("a flow");
+        kernel.add_flow(flow).expect("a flow");
     }
     let mut done = 0;
     let counted = allocations(|| {
@@ -159,8 +161,24 @@ fn assert_allocates_nothing<R: Router>(cca: &AnyCca, router: R) {
             done += usize::from(completion.end() == FlowEnd::Done);
         }
     });
-    assert_eq!(done, FLOWS);
-    assert_eq!(counted, 0, "{cca:?}");
+    assert_eq!(done, flows.len());
+    assert_eq!(counted, 0, "{cca:?}, {tier:?}");
+    kernel.skipped().events
+}
+
+fn all_to_all() -> Vec<FlowSpec> {
+    let flow = |i: u32| {
+        let (src, step) = (i % HOSTS, 1 + i / HOSTS);
+        FlowSpec::new(NodeId(src), NodeId((src + step) % HOSTS), 20_000, SimTime::from_ns(u64::from(i)))
+    };
+    (0..FLOWS as u32).map(flow).collect()
+}
+
+/// Each edge switch's hosts among themselves, and a flow that joins two of these pairs when both are under way.
+fn long_pairs() -> Vec<FlowSpec> {
+    let pairs = (0..HOSTS / 2).map(|i| FlowSpec::new(NodeId(2 * i), NodeId(2 * i + 1), 2_000_000, SimTime::ZERO));
+    let joining = FlowSpec::new(NodeId(0), NodeId(3), 100_000, SimTime::from_ns(100_000));
+    pairs.chain([joining]).collect()
 }
 
 fn ccas() -> [AnyCca; 6] {
@@ -184,7 +202,8 @@ fn the_allocator_counts() {
 fn a_run_over_static_routes_allocates_nothing() {
     let routes = routes();
     for cca in ccas() {
-        assert_allocates_nothing(&cca, TableRouter::new(&routes).expect("sorted routes"));
+        let router = TableRouter::new(&routes).expect("sorted routes");
+        assert_allocates_nothing(&cca, router, Tier::Off, &all_to_all());
     }
 }
 
@@ -193,6 +212,19 @@ fn a_run_over_static_routes_allocates_nothing() {
 #[test]
 fn a_run_over_known_ecmp_routes_allocates_nothing() {
     for cca in ccas() {
-        assert_allocates_nothing(&cca, Ecmp::new(EcmpHash::Salted(1)));
+        assert_allocates_nothing(&cca, Ecmp::new(EcmpHash::Salted(1)), Tier::Off, &all_to_all());
+    }
+}
+
+#[test]
+fn a_run_that_is_accelerated_allocates_nothing() {
+    for tier in [Tier::Exact, Tier::Bounded] {
+        let mut skipped = 0;
+        for cca in ccas() {
+            for flows in [all_to_all(), long_pairs()] {
+                skipped += assert_allocates_nothing(&cca, Ecmp::new(EcmpHash::Salted(1)), tier, &flows);
+            }
+        }
+        assert!(skipped > 10_000, "{tier:?} has skipped {skipped} events");
     }
 }

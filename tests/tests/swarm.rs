@@ -2,259 +2,18 @@
 //!
 //! `WORMHOLE_SWARM_SEEDS=5000` runs more of them, `WORMHOLE_SWARM_FIRST=1234 WORMHOLE_SWARM_SEEDS=1` only one.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use wormhole::ideal::ideal_fct;
 use wormhole_kernel::kernel::Step;
 use wormhole_kernel::packet::{Packet, PacketKind};
-use wormhole_kernel::router::Router;
-use wormhole_kernel::timing::{LinkTiming, PsTiming};
+use wormhole_kernel::timing::LinkTiming;
 use wormhole_kernel::{
-    BitRate, CapacityError, Completion, FabricSize, FlowEnd, FlowSpec, Kernel, Limits, LinkSpec, ModelSet, Models,
-    NodeId, NodeKind, Observer, PortId, SimTime, Span, Transport,
+    BitRate, CapacityError, Completion, FlowEnd, FlowSpec, Kernel, Limits, ModelSet, Models, NodeId, NodeKind,
+    Observer, PortId, SimTime, Span,
 };
-use wormhole_models::buffer::DynamicThreshold;
-use wormhole_models::cca::AnyCca;
-use wormhole_models::ecn::{Coins, Ns3Coins, RedMarker, Thresholds};
-use wormhole_models::loss::{BernoulliLoss, loss_fraction};
-use wormhole_models::nic::{Ns3RoundRobin, RoundRobin};
-use wormhole_models::profile::{Ns3, Ps};
-use wormhole_models::router::{Ecmp, EcmpHash, Spray};
-use wormhole_models::scheduler::ControlThenRoundRobin;
-use wormhole_models::telemetry::Ns3Telemetry;
-use wormhole_models::timing::Ns3Timing;
+use wormhole_models::profile::Ps;
+use wormhole_models::router::{Ecmp, EcmpHash};
+use wormhole_tests::swarm::{Build, EVENT_BUDGET, Profile, Scenario, Shape, Use, for_all_seeds};
 use wormhole_tests::{Rng, ccas};
-
-/// Far more events than any of these scenarios takes.
-const EVENT_BUDGET: u64 = 20_000_000;
-const RATES: [u64; 5] = [10, 25, 100, 200, 400];
-
-#[derive(Clone, Copy, PartialEq, Debug)]
-enum Shape {
-    Star,
-    Dumbbell,
-    LeafSpine,
-    FatTree,
-    /// Cyclic buffer dependencies: PFC may deadlock.
-    Ring,
-    Parallel,
-}
-
-const SHAPES: [Shape; 6] =
-    [Shape::Star, Shape::Dumbbell, Shape::LeafSpine, Shape::FatTree, Shape::Ring, Shape::Parallel];
-
-#[derive(Clone, Copy, PartialEq, Debug)]
-enum Profile {
-    Ps,
-    PsSpray,
-    Ns3,
-}
-
-/// What a seed stands for.
-struct Scenario {
-    seed: u64,
-    shape: Shape,
-    profile: Profile,
-    nodes: Vec<NodeKind>,
-    links: Vec<LinkSpec>,
-    flows: Vec<FlowSpec>,
-    buffer: u32,
-    ecn: bool,
-    lossy: bool,
-}
-
-impl Scenario {
-    fn new(seed: u64) -> Scenario {
-        let rng = &mut Rng(seed);
-        let shape = SHAPES[rng.below(6) as usize];
-        let profile = [Profile::Ps, Profile::Ps, Profile::PsSpray, Profile::Ns3, Profile::Ns3][rng.below(5) as usize];
-        let mut build = Build { nodes: vec![], links: vec![], rates: [0; 2], delay: rng.between(1, 4) };
-        build.rates = if rng.one_in(3) { [0; 2] } else { [rng.pick(&RATES), rng.pick(&RATES)] };
-        build.shape(rng, shape);
-        let Build { nodes, mut links, .. } = build;
-        let lossy = profile != Profile::Ns3 && rng.one_in(4);
-        if lossy {
-            let loss = loss_fraction(0.002 * rng.between(1, 10) as f64);
-            links.iter_mut().filter(|_| rng.one_in(3)).for_each(|link| link.loss = loss);
-        }
-        // PFC frames can be lost, too, and a lost RESUME ends a port's life: keep PFC out of lossy fabrics.
-        let buffer = (if lossy { 256 } else { rng.between(1, 32) } as u32) << 20;
-        let flows = flows(rng, &nodes, profile);
-        Scenario { seed, shape, profile, nodes, links, flows, buffer, ecn: !rng.one_in(4), lossy }
-    }
-
-    fn models<R: Router>(&self, ccas: &'static [AnyCca], router: R) -> ModelSet<'static, Ps<'static, R>> {
-        ModelSet {
-            ccas,
-            timing: PsTiming,
-            telemetry: wormhole_kernel::cca::ExactTelemetry,
-            buffers: DynamicThreshold { bytes: self.buffer, wraps: false },
-            scheduler: ControlThenRoundRobin,
-            marker: self.marker(Coins::PerPort { seed: self.seed }),
-            loss: BernoulliLoss::Counter { seed: self.seed },
-            router,
-            nic: RoundRobin,
-            transport: Transport::default(),
-        }
-    }
-
-    fn ns3_models(&self, ccas: &'static [AnyCca]) -> ModelSet<'static, Ns3<'static, Ecmp>> {
-        ModelSet {
-            ccas,
-            timing: Ns3Timing,
-            telemetry: Ns3Telemetry { multiplier: 1 },
-            buffers: DynamicThreshold { bytes: self.buffer, wraps: true },
-            scheduler: ControlThenRoundRobin,
-            marker: self.marker(Coins::Ns3(Ns3Coins::after_setup(self.nodes.len(), 0))),
-            loss: BernoulliLoss::Ns3,
-            router: Ecmp::new(EcmpHash::Ns3),
-            nic: Ns3RoundRobin,
-            transport: Transport { timeout: None, ns3_quirks: true, ..Transport::default() },
-        }
-    }
-
-    fn marker(&self, coins: Coins) -> RedMarker<'static> {
-        const RED: &[Thresholds] =
-            &[Thresholds { rate: BitRate::from_gbps(100), kmin: 40_000, kmax: 160_000, pmax: 0.2 }];
-        RedMarker { thresholds: RED, enabled: self.ecn, coins }
-    }
-
-    fn limits(&self) -> Limits {
-        let flows = self.flows.len();
-        Limits { queued_flows: flows, active_flows: flows, packets: 60_000, outputs: 7, inputs: 0, snapshot_words: 0 }
-    }
-
-    fn size(&self) -> FabricSize {
-        FabricSize { nodes: self.nodes.len(), links: self.links.len() }
-    }
-
-    fn run(&self, limits: &Limits) -> Run {
-        let ccas: &'static [AnyCca] = Box::leak(Box::new(ccas()));
-        let salt = EcmpHash::Salted(self.seed);
-        match self.profile {
-            Profile::Ps => run(self, limits, self.models(ccas, Ecmp::new(salt))),
-            Profile::PsSpray => run(self, limits, self.models(ccas, Spray::new(self.seed))),
-            Profile::Ns3 => run(self, limits, self.ns3_models(ccas)),
-        }
-    }
-}
-
-/// A fabric in the making.
-struct Build {
-    nodes: Vec<NodeKind>,
-    links: Vec<LinkSpec>,
-    /// Of links at hosts and of others, in Gb/s; 0: each link its own.
-    rates: [u64; 2],
-    /// Stretches all delays.
-    delay: u64,
-}
-
-impl Build {
-    fn add(&mut self, kind: NodeKind, count: u64) -> Vec<u32> {
-        let first = self.nodes.len() as u32;
-        self.nodes.resize(self.nodes.len() + count as usize, kind);
-        (first..first + count as u32).collect()
-    }
-
-    fn link(&mut self, rng: &mut Rng, a: u32, b: u32) {
-        let at_host = self.nodes[a as usize] == NodeKind::Host;
-        let gbps = match self.rates[usize::from(!at_host)] {
-            0 => rng.pick(&RATES),
-            fixed => fixed,
-        };
-        // Headroom is three times the pipe. What comes after a PAUSE is two pipes and less than four packets: a pipe
-        // that holds four packets is enough.
-        let least_ns = (4 * 1_098 * 8u64).div_ceil(gbps);
-        let delay = Span::from_ns(least_ns * self.delay + rng.below(100));
-        self.links.push(LinkSpec { a: NodeId(a), b: NodeId(b), rate: BitRate::from_gbps(gbps), delay, loss: 0 });
-    }
-
-    fn shape(&mut self, rng: &mut Rng, shape: Shape) {
-        match shape {
-            Shape::Star => {
-                self.groups_of(rng, 1);
-            }
-            Shape::Dumbbell => {
-                let switches = self.groups_of(rng, 2);
-                self.link(rng, switches[0], switches[1]);
-            }
-            Shape::Parallel => {
-                let switches = self.groups_of(rng, 2);
-                (0..rng.between(2, 5)).for_each(|_| self.link(rng, switches[0], switches[1]));
-            }
-            Shape::Ring => self.ring(rng),
-            Shape::LeafSpine => self.leaf_spine(rng),
-            Shape::FatTree => self.fat_tree(rng),
-        }
-    }
-
-    /// Switches with hosts of their own.
-    fn groups_of(&mut self, rng: &mut Rng, switches: u64) -> Vec<u32> {
-        let hosts: Vec<Vec<u32>> = (0..switches).map(|_| self.add(NodeKind::Host, rng.between(2, 4))).collect();
-        let switches = self.add(NodeKind::Switch, switches);
-        for (group, &switch) in hosts.iter().zip(&switches) {
-            group.iter().for_each(|&host| self.link(rng, host, switch));
-        }
-        switches
-    }
-
-    fn ring(&mut self, rng: &mut Rng) {
-        let size = rng.between(3, 6);
-        let switches = self.groups_of(rng, size);
-        for i in 0..switches.len() {
-            self.link(rng, switches[i], switches[(i + 1) % switches.len()]);
-        }
-    }
-
-    fn leaf_spine(&mut self, rng: &mut Rng) {
-        let size = rng.between(2, 4);
-        let leaves = self.groups_of(rng, size);
-        let spines = self.add(NodeKind::Switch, rng.between(1, 4));
-        for leaf in leaves {
-            spines.iter().for_each(|&spine| self.link(rng, leaf, spine));
-        }
-    }
-
-    /// The fat-tree of 16 hosts, four pods and 20 switches (Al-Fares, SIGCOMM 2008, k = 4).
-    fn fat_tree(&mut self, rng: &mut Rng) {
-        let (hosts, edges) = (self.add(NodeKind::Host, 16), self.add(NodeKind::Switch, 8));
-        let (aggregates, cores) = (self.add(NodeKind::Switch, 8), self.add(NodeKind::Switch, 4));
-        for (i, &host) in hosts.iter().enumerate() {
-            self.link(rng, host, edges[i / 2]);
-        }
-        for i in 0..16 {
-            self.link(rng, edges[i / 2], aggregates[i / 4 * 2 + i % 2]);
-        }
-        for i in 0..16 {
-            self.link(rng, aggregates[i / 2], cores[i / 2 % 2 * 2 + i % 2]);
-        }
-    }
-}
-
-/// Random flows between the hosts; tokens count them.
-fn flows(rng: &mut Rng, nodes: &[NodeKind], profile: Profile) -> Vec<FlowSpec> {
-    let hosts = nodes.iter().filter(|&&kind| kind == NodeKind::Host).count() as u64;
-    let (cca, incast, span) = (rng.below(12), rng.one_in(4), rng.pick(&[1, 10_000, 1_000_000]));
-    let mut flow = |token| {
-        let dst = if incast { 0 } else { rng.below(hosts) };
-        let src = (dst + 1 + rng.below(hosts - 1)) % hosts;
-        // Half of them small: sizes are spread over orders of magnitude.
-        let most = rng.pick(&[1, 100, 3_000, 50_000, 300_000, 300_000]);
-        FlowSpec {
-            cca: if cca < 6 { cca } else { rng.below(6) } as u8,
-            priority: if profile == Profile::Ns3 { 3 } else { rng.between(1, 7) as u8 },
-            src_port: 1_000 + rng.below(50_000) as u16,
-            token,
-            ..FlowSpec::new(
-                NodeId(src as u32),
-                NodeId(dst as u32),
-                rng.between(1, most),
-                SimTime(rng.below(span) * 1_000),
-            )
-        }
-    };
-    // Start times on whole nanoseconds: profile ns3 knows no others.
-    (0..1 + 2 * hosts.min(12)).map(&mut flow).collect()
-}
 
 /// Looks on and checks what can be checked on the way.
 struct Watch {
@@ -370,10 +129,18 @@ struct Run {
     drops: u64,
 }
 
-fn run<M: Models>(scenario: &Scenario, limits: &Limits, models: ModelSet<'_, M>) -> Run
-where
-    M::Timing: Default,
-{
+/// A run within limits, checked on the way and at its end.
+struct Checked<'l>(&'l Limits);
+
+impl Use for Checked<'_> {
+    type Out = Run;
+
+    fn with<M: Models<Timing: Default>>(self, scenario: &Scenario, models: ModelSet<'_, M>) -> Run {
+        run(scenario, self.0, models)
+    }
+}
+
+fn run<M: Models<Timing: Default>>(scenario: &Scenario, limits: &Limits, models: ModelSet<'_, M>) -> Run {
     let watch = Watch::new(scenario, |bytes, rate| M::Timing::default().serialise(bytes, rate));
     let mut memory = vec![0; Kernel::<M, Watch>::words(scenario.size(), limits, &models)];
     let kernel = Kernel::new(&mut memory, &scenario.nodes, &scenario.links, models, limits, watch);
@@ -484,30 +251,11 @@ fn check_all_empty<M: Models>(kernel: &Kernel<'_, M, Watch>) {
     }
 }
 
-fn number(name: &str, default: u64) -> u64 {
-    std::env::var(name).map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text}")))
-}
-
-/// Runs `check` on every seed, and names all those that fail.
-fn for_all_seeds(default: u64, mut check: impl FnMut(&Scenario)) {
-    let first = number("WORMHOLE_SWARM_FIRST", 0);
-    let mut failed = vec![];
-    for seed in first..first + number("WORMHOLE_SWARM_SEEDS", default) {
-        let scenario = Scenario::new(seed);
-        if catch_unwind(AssertUnwindSafe(|| check(&scenario))).is_err() {
-            let Scenario { shape, profile, buffer, lossy, .. } = &scenario;
-            failed.push(seed);
-            eprintln!("seed {seed} failed: {shape:?}, {profile:?}, buffer {buffer}, lossy {lossy}");
-        }
-    }
-    assert!(failed.is_empty(), "seeds that failed: {failed:?} (WORMHOLE_SWARM_FIRST=<seed> WORMHOLE_SWARM_SEEDS=1)");
-}
-
 #[test]
 fn invariants_hold_in_all_scenarios() {
     let (mut flows, mut pauses, mut drops, mut deadlocks) = (0, 0, 0, 0);
-    for_all_seeds(200, |scenario| {
-        let run = scenario.run(&scenario.limits());
+    for_all_seeds(200, Scenario::new, |scenario| {
+        let run = scenario.with_models(Checked(&scenario.limits()));
         flows += run.done.len();
         pauses += run.pauses;
         drops += run.drops;
@@ -520,7 +268,7 @@ fn invariants_hold_in_all_scenarios() {
 #[test]
 fn deadlock_in_a_ring_is_told() {
     let rng = &mut Rng(1);
-    let mut build = Build { nodes: vec![], links: vec![], rates: [100, 100], delay: 1 };
+    let mut build = Build::new([100, 100]);
     let hosts = build.add(NodeKind::Host, 10);
     let switches = build.add(NodeKind::Switch, 5);
     hosts.iter().for_each(|&host| build.link(rng, host, switches[host as usize / 2]));
@@ -533,17 +281,18 @@ fn deadlock_in_a_ring_is_told() {
     for profile in [Profile::Ps, Profile::Ns3] {
         let Build { nodes, links, .. } = &build;
         let (nodes, links, flows) = (nodes.clone(), links.clone(), (0..200).map(flow).collect());
-        let (shape, buffer) = (Shape::Ring, 1 << 20);
-        let scenario = Scenario { seed: 1, shape, profile, nodes, links, flows, buffer, ecn: false, lossy: false };
+        let (shape, buffer, ccas) = (Shape::Ring, 1 << 20, ccas().into());
+        let (ecn, lossy) = (None, false);
+        let scenario = Scenario { seed: 1, shape, profile, nodes, links, flows, ccas, buffer, ecn, lossy };
         // That the paused queues are there is checked with the other invariants.
-        assert_eq!(scenario.run(&scenario.limits()).end, Ok(Step::Stalled), "{profile:?}");
+        assert_eq!(scenario.with_models(Checked(&scenario.limits())).end, Ok(Step::Stalled), "{profile:?}");
     }
 }
 
 /// Whatever runs out, the kernel says what, and goes on answering.
 #[test]
 fn tiny_limits_are_errors_not_panics() {
-    for_all_seeds(200, |scenario| {
+    for_all_seeds(200, Scenario::new, |scenario| {
         let roomy = scenario.limits();
         let tiny = [
             Limits { packets: 8, ..roomy },
@@ -552,7 +301,7 @@ fn tiny_limits_are_errors_not_panics() {
             Limits { packets: 5, active_flows: 2, outputs: 1, ..roomy },
         ];
         for limits in tiny {
-            let run = scenario.run(&limits);
+            let run = scenario.with_models(Checked(&limits));
             let Err(CapacityError { what, limit }) = run.end else { continue };
             match what {
                 "packets" => assert_eq!(limit, limits.packets),
@@ -567,9 +316,8 @@ fn tiny_limits_are_errors_not_panics() {
 /// After a capacity error the kernel can be asked again, and says the same without doing anything.
 #[test]
 fn capacity_errors_repeat() {
-    for_all_seeds(50, |scenario| {
-        let ccas: &'static [AnyCca] = Box::leak(Box::new(ccas()));
-        let models = scenario.models(ccas, Ecmp::new(EcmpHash::Salted(1)));
+    for_all_seeds(50, Scenario::new, |scenario| {
+        let models = scenario.models(Ecmp::new(EcmpHash::Salted(1)));
         let limits = Limits { packets: 8, active_flows: 1, outputs: 1, ..scenario.limits() };
         let mut memory = vec![0; Kernel::<Ps<'_, Ecmp>>::words(scenario.size(), &limits, &models)];
         let kernel = Kernel::new(&mut memory, &scenario.nodes, &scenario.links, models, &limits, ());

@@ -44,6 +44,8 @@ pub struct Summary {
     pub skip_backs: u64,
     /// Partitions joined because a switch's buffer or PFC coupled them.
     pub buffer_couplings: u64,
+    /// Events put back whose order among partitions in step was a guess.
+    pub contested: u64,
     /// Simulated time at the end, in nanoseconds.
     pub sim_time_ns: u64,
     /// Processor time of the run, set-up excluded.
@@ -93,6 +95,7 @@ impl Summary {
             wakes: skipped.wakes,
             skip_backs: skipped.skip_backs,
             buffer_couplings: skipped.buffer_couplings,
+            contested: skipped.contested,
             sim_time_ns: outcome.end.as_ns(),
             cpu_s,
             wall_s: outcome.wall.as_secs_f64(),

@@ -91,7 +91,11 @@ pub struct Skipped {
     pub wakes: u64,
     /// Those woken before their time.
     pub skip_backs: u64,
-    /// Partitions joined because a switch's shared buffer or PFC coupled them.
+    /// Frames and ports put back that had company: something of another partition was due at the same instant after
+    /// the same delay. Which was scheduled first is not known then, and matters if the two partitions are ever
+    /// joined; the one with the elder flow goes first. While this is 0, exact acceleration is exact.
+    pub contested: u64,
+    /// Parked partitions woken because a switch's shared buffer was about to couple them with others.
     pub buffer_couplings: u64,
 }
 

@@ -241,15 +241,11 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             self.advance(id, ledger, Share { of: rounds, per: 1 }, start.since(since));
             self.coast(id, before, after, rounds);
             self.skipped.time_exact += start.since(since);
-            if start == now {
-                self.restore(id, after);
-            } else {
-                self.catch_up(id, after, start);
-            }
+            self.catch_up(id, after, start);
         } else {
             self.advance(id, ledger, Share { of: passed.0, per: span.0 }, passed);
             self.skipped.time_bounded += passed;
-            self.restore(id, after);
+            self.catch_up(id, after, now);
             self.resume_watch(id, passed);
         }
         self.arena.free(&mut ledger);
@@ -417,8 +413,13 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             self.put_back_tx_done(port, &mut merge);
         }
         self.clock.pass(merge.highest());
+        self.skipped.contested += merge.contested();
         while let Some((key, timer)) = self.side_events.pop() {
-            self.put_back_timer(self.timers.event(timer), key);
+            match self.timers.event(timer) {
+                // An older frame may have joined a port's own lane: then its timer is set already.
+                Event::Arrive(_) if self.events.pending(timer).is_some() => {}
+                event => self.schedule(event, key),
+            }
         }
     }
 

@@ -18,10 +18,11 @@ use crate::kernel::{CcaState, Kernel, queue_index};
 use crate::lane::Merge;
 use crate::models::Models;
 use crate::observer::Observer;
-use crate::packet::Packet;
+use crate::packet::{Packet, PacketList};
 use crate::port::Port;
 use crate::qp::{CACHED_HOPS, Qp};
 use crate::queue::EventQueue;
+use crate::router::Router;
 use crate::scheduler::PRIORITIES;
 use crate::units::{SimTime, Span};
 use bytemuck::{Pod, Zeroable};
@@ -399,7 +400,11 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     }
 
     /// What a packet of a flow would read from a hop of its path if it left there now.
+    /// Nothing is known of sprayed packets.
     fn hop_origin(&self, qp: QpId, hop: u8) -> Option<IntHop> {
+        if !M::Router::PER_FLOW {
+            return None;
+        }
         let port = if (hop as usize) < CACHED_HOPS { self.qps.paths[qp.index()].port(true, hop) } else { PortId::NONE };
         let state = self.ports.get(port.index())?;
         let rate = self.fabric.port(port).rate;
@@ -606,10 +611,15 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     fn load_pending(&mut self, load: &mut Load<'_>, members: &Members<'_>, items: u64) {
         let now = self.clock.now();
         let mut merge = Merge::default();
+        let mut last = EventKey::default();
         for _ in 0..items {
             let mut key = EventKey { at: now, tie: Tie::default() };
             load.time(&mut key.at, now);
             load.word(&mut key.tie.0);
+            if key.at == last.at && key.tie.same_delay(last.tie) {
+                // What came before may have had to give way to other partitions.
+                key.tie = key.tie.with_count(key.tie.count().max(last.tie.count() + 1));
+            }
             let (mut kind, mut local) = (0, 0);
             load.pair(&mut kind, &mut local);
             match kind {
@@ -617,32 +627,27 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
                     let frame = self.load_frame(load, members);
                     self.packets.get_mut(frame).arrival = key;
                     self.put_on_wire(frame, &mut merge);
+                    key = self.packets.get(frame).arrival;
                 }
                 TX_DONE => {
                     let port = members.port(local);
                     self.ports[port.index()].idle_from = key;
                     self.put_back_tx_done(port, &mut merge);
+                    key = self.ports[port.index()].idle_from;
                 }
                 WAKE => {
                     let port = members.port(local);
-                    self.put_back_timer(Event::Wake(port), key);
+                    self.schedule(Event::Wake(port), key);
                 }
                 _ => {
                     let qp = members.qp(local);
-                    self.put_back_timer(Event::Cca(qp, (kind - CCA) as usize), key);
+                    self.schedule(Event::Cca(qp, (kind - CCA) as usize), key);
                 }
             }
+            last = key;
         }
         self.clock.pass(merge.highest());
-    }
-
-    /// Sets a timer as it was. Ties among timers of different partitions that are put back keep the order of coming
-    /// back.
-    pub(super) fn put_back_timer(&mut self, event: Event, key: EventKey) -> EventKey {
-        self.put_back += 1;
-        let key = EventKey { at: key.at, tie: key.tie.put_back(self.put_back) };
-        self.schedule(event, key);
-        key
+        self.skipped.contested += merge.contested();
     }
 
     pub(super) fn put_on_wire(&mut self, frame: PacketId, merge: &mut Merge) {
@@ -653,11 +658,19 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         if lanes.merge_frame(packets, frame, merge, |packet| elder(packet.qp())) {
             return;
         }
-        let first = self.ports[sender.index()].lane.is_empty();
-        self.ports[sender.index()].lane.push(&mut self.packets, frame);
-        if first {
-            let key = self.put_back_timer(Event::Arrive(sender), key);
-            self.packets.get_mut(frame).arrival = key;
+        // Frames that found no lane while the partition caught up may be there already, later than this one.
+        let mut others = core::mem::replace(&mut self.ports[sender.index()].lane, PacketList::EMPTY);
+        let lane = &mut self.ports[sender.index()].lane;
+        while let Some(other) = others.head().filter(|other| self.packets.get(*other).arrival < key) {
+            others.pop(&self.packets);
+            lane.push(&mut self.packets, other);
+        }
+        lane.push(&mut self.packets, frame);
+        while let Some(other) = others.pop(&self.packets) {
+            lane.push(&mut self.packets, other);
+        }
+        if lane.head() == Some(frame) {
+            self.schedule(Event::Arrive(sender), key);
         }
     }
 
@@ -666,7 +679,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let elder = |port: &Port| port.partition.is_some().then(|| partitions.get(port.partition).elder);
         if !lanes.merge_port(ports, port, merge, elder) {
             let key = self.ports[port.index()].idle_from;
-            self.ports[port.index()].idle_from = self.put_back_timer(Event::TxDone(port), key);
+            self.schedule(Event::TxDone(port), key);
         }
     }
 }

@@ -114,8 +114,12 @@ impl Wheel<'_> {
         node.place = IN_CURRENT;
     }
 
-    fn remove_from_current(&mut self, key: EventKey) {
-        let at = self.head + self.current[self.head..self.tail].partition_point(|p| p.key < key);
+    fn remove_from_current(&mut self, timer: u32, key: EventKey) {
+        let pending = &self.current[self.head..self.tail];
+        let first = pending.partition_point(|p| p.key < key);
+        // Keys are unique but for those of partitions that were moved in time: two may have the same.
+        let same = pending[first..].iter().position(|p| p.timer == timer).unwrap_or(0);
+        let at = self.head + first + same;
         self.current.copy_within(at + 1..self.tail, at);
         self.tail -= 1;
     }
@@ -243,7 +247,7 @@ impl<'a> EventQueue<'a> for Wheel<'a> {
         match place {
             IDLE => return false,
             IN_BUCKET => self.remove_from_bucket(timer.0),
-            IN_CURRENT => self.remove_from_current(key),
+            IN_CURRENT => self.remove_from_current(timer.0, key),
             _ => {
                 self.far.cancel(timer);
             }
