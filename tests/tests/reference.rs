@@ -3,22 +3,28 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use wormhole::reference::{NS3, Verdict, compare, find_runs};
+use wormhole::scenario::Options;
+use wormhole_kernel::accel::{Acceleration, Tier};
 use wormhole_tests::data;
 
 /// Folder of the long runs; they are not part of the repository.
 const LONG: &str = "WORMHOLE_LONG_REFERENCE";
 
-/// Compares all runs, prints a line for each, and fails with the lines of those that differ.
+/// As [`NS3`], but what repeats is skipped.
+const ACCELERATED: Options = Options { acceleration: Acceleration { tier: Tier::Exact, ..NS3.acceleration }, ..NS3 };
+
+/// Compares all runs, plain and with exact acceleration, prints a line for each, and fails with the lines of those that
+/// differ.
 fn all_equal(runs: &[PathBuf]) {
     let mut bad = Vec::new();
-    for run in runs {
-        let comparison = compare(run, &NS3);
+    for (run, options) in runs.iter().flat_map(|run| [(run, &NS3), (run, &ACCELERATED)]) {
+        let comparison = compare(run, options);
         println!("{comparison}");
         if comparison.verdict != Verdict::Equal {
             bad.push(comparison.to_string());
         }
     }
-    assert!(bad.is_empty(), "{} of {} runs are not equal:\n{}", bad.len(), runs.len(), bad.join("\n"));
+    assert!(bad.is_empty(), "{} of {} runs are not equal:\n{}", bad.len(), 2 * runs.len(), bad.join("\n"));
 }
 
 /// Compares the runs whose names begin with `letter`; a lost data file must not go unnoticed, so their number is

@@ -27,6 +27,8 @@ const TRIES: u32 = 12;
 const MAX_ROUND_TRIPS: u64 = 12;
 /// After so many candidates that came to nothing there is little hope.
 const CANDIDATES: u32 = 5;
+/// Looks in which the next one comes up, if there is one.
+const LOOKS_TO_HOPE: u32 = 8;
 /// Skipping fewer periods is not worth it.
 const MIN_ROUNDS: u64 = 4;
 
@@ -48,9 +50,9 @@ pub(crate) struct Recurrence {
     total: u32,
     /// Comparisons with `before` so far.
     tries: u32,
-    /// Candidates given up.
+    /// Candidates given up, and the number of looks at the last time.
     dropped: u32,
-    pad: u32,
+    dropped_at: u32,
     /// Period of the candidate, in bytes of the leader; 0 while there is none.
     period: u64,
     /// When `before` and `ledger` were taken.
@@ -70,7 +72,7 @@ impl Recurrence {
         total: 0,
         tries: 0,
         dropped: 0,
-        pad: 0,
+        dropped_at: 0,
         period: 0,
         began: SimTime::ZERO,
         before: Block::NONE,
@@ -86,9 +88,10 @@ impl Recurrence {
         self.period != 0
     }
 
-    /// Whether a recurrence may be found soon: candidates come up, and not too many have been given up.
+    /// Whether a recurrence may be found soon: a candidate is being tried, or one was lately and few have been given up.
     pub(crate) fn is_promising(&self) -> bool {
-        self.has_candidate() || (1..CANDIDATES).contains(&self.dropped)
+        let lately = self.total - self.dropped_at < LOOKS_TO_HOPE;
+        self.has_candidate() || lately && (1..CANDIDATES).contains(&self.dropped)
     }
 
     /// Takes note of a fingerprint. Says whether it is the kept one.
@@ -117,11 +120,14 @@ impl Recurrence {
 impl<M: Models, O: Observer> Kernel<'_, M, O> {
     /// Gives the search up and begins anew, later steps as they were.
     pub(crate) fn drop_candidate(&mut self, id: PartitionId) {
-        let Recurrence { mut before, mut ledger, stride, total, dropped, .. } = self.partitions.get(id).recurrence;
-        let dropped = dropped.saturating_add(u32::from(!before.is_none()));
+        let recurrence = self.partitions.get(id).recurrence;
+        let Recurrence { mut before, mut ledger, stride, total, mut dropped, mut dropped_at, .. } = recurrence;
+        if !before.is_none() {
+            (dropped, dropped_at) = (dropped.saturating_add(1), total);
+        }
         self.arena.free(&mut before);
         self.arena.free(&mut ledger);
-        self.partitions.get_mut(id).recurrence = Recurrence { stride, total, dropped, ..Recurrence::NEW };
+        self.partitions.get_mut(id).recurrence = Recurrence { stride, total, dropped, dropped_at, ..Recurrence::NEW };
     }
 
     /// Looks at a partition on an acknowledgement of its leader. Says whether it has parked it.
