@@ -13,8 +13,8 @@ const LONG: &str = "WORMHOLE_LONG_REFERENCE";
 /// As [`NS3`], but what repeats is skipped.
 const ACCELERATED: Options = Options { acceleration: Acceleration { tier: Tier::Exact, ..NS3.acceleration }, ..NS3 };
 
-/// Compares all runs, plain and with exact acceleration, prints a line for each, and fails with the lines of those that
-/// differ.
+/// Compares all runs, plain and with exact acceleration, prints a line for each, and fails with the lines of those
+/// that differ.
 fn all_equal(runs: &[PathBuf]) {
     let mut bad = Vec::new();
     for (run, options) in runs.iter().flat_map(|run| [(run, &NS3), (run, &ACCELERATED)]) {

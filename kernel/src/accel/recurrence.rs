@@ -88,7 +88,8 @@ impl Recurrence {
         self.period != 0
     }
 
-    /// Whether a recurrence may be found soon: a candidate is being tried, or one was lately and few have been given up.
+    /// Whether a recurrence may be found soon: a candidate is being tried, or one was lately and few have been given
+    /// up.
     pub(crate) fn is_promising(&self) -> bool {
         let lately = self.total - self.dropped_at < LOOKS_TO_HOPE;
         self.has_candidate() || lately && (1..CANDIDATES).contains(&self.dropped)
