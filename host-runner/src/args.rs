@@ -215,7 +215,7 @@ mod tests {
     /// The help text states them; it cannot be made of constants.
     #[test]
     fn help_states_the_kernels_defaults() {
-        assert_eq!(Detector::CYCLE, Detector::Cycle { theta: 20_000, window: Span::from_us(20) });
+        assert_eq!(Detector::CYCLE, Detector::Cycle { theta: 20_000, window: Span::from_us(18) });
         let interval = Span::from_us(1);
         assert_eq!(Detector::PAPER, Detector::Paper { theta: 50_000, samples: 2_000, interval });
     }
@@ -224,7 +224,7 @@ mod tests {
     fn theta_and_window_go_to_the_detector() {
         let cycle = |theta, us| (Tier::Bounded, Detector::Cycle { theta, window: Span::from_us(us) });
         assert_eq!(acceleration("--theta 0.5 --window 100"), cycle(5_000, 100));
-        assert_eq!(acceleration("--theta 100"), cycle(1_000_000, 20));
+        assert_eq!(acceleration("--theta 100"), cycle(1_000_000, 18));
         assert_eq!(acceleration("--theta 0.0001 --window 1"), cycle(1, 1));
         let interval = Span::from_us(1);
         let paper = |theta, samples| (Tier::Bounded, Detector::Paper { theta, samples, interval });
