@@ -17,7 +17,7 @@ use crate::kernel::Kernel;
 use crate::models::Models;
 use crate::observer::Observer;
 use crate::units::Span;
-use partition::{JOINED, LEFT, SAME};
+use partition::{JOINED, LEFT, SAME, for_each_qp};
 
 /// What may be skipped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -42,8 +42,8 @@ pub enum Detector {
         /// Shortest window.
         window: Span,
     },
-    /// The paper's (section on steady-state identification), to the letter: the relative range of the sending rate,
-    /// read from the congestion control, over the last `samples` samples.
+    /// The paper's (section on steady-state identification): the relative range of the sending rate, read from the
+    /// congestion control, over `samples` samples. Such windows follow each other; the paper's slides by a sample.
     Paper {
         /// Largest relative range, in parts per million.
         theta: u32,
@@ -180,12 +180,10 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let partition = self.partitions.get_mut(id);
         partition.leader = leader;
         partition.changed = SAME;
-        let mut next = self.first_qp(id);
-        while let Some(qp) = next {
+        for_each_qp!(self, id, qp, {
             let slot = &mut self.qps.slots[qp.index()];
             slot.peak_frames = slot.frames;
-            next = self.next_qp(qp);
-        }
+        });
         self.prepare_to_measure(id, joined);
         self.watch_on(id);
     }
@@ -225,14 +223,12 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             return;
         }
         let (mut leader, mut most) = (QpId::NONE, 0);
-        let mut next = self.first_qp(id);
-        while let Some(qp) = next {
+        for_each_qp!(self, id, qp, {
             let slot = &self.qps.slots[qp.index()];
             if slot.is_open() && slot.bytes_left() >= most {
                 (leader, most) = (qp, slot.bytes_left());
             }
-            next = self.next_qp(qp);
-        }
+        });
         self.partitions.get_mut(id).leader = leader;
         if leader.is_some() {
             self.lead(leader);

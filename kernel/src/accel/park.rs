@@ -6,16 +6,18 @@
 //! present.
 
 use super::arena::Block;
+use super::partition::{for_each_port, for_each_qp};
 use crate::buffer::BufferManager;
 use crate::cca::CongestionControl;
 use crate::event::{CCA_TIMERS, Clock, Event, EventKey, Tie};
 use crate::ids::{NodeId, PartitionId, PortId, QpId};
-use crate::kernel::{CcaState, Kernel};
+use crate::kernel::{CcaState, Kernel, queue_index};
 use crate::lane::{LaneKind, Lanes, Merge};
 use crate::log::debug;
 use crate::models::Models;
 use crate::observer::Observer;
 use crate::packet::PacketList;
+use crate::qp::Qp;
 use crate::queue::EventQueue;
 use crate::router::Router;
 use crate::scheduler::PRIORITIES;
@@ -84,23 +86,19 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let words = partition.ports as usize * PORT_ENTRIES + partition.qps as usize * QP_ENTRIES;
         let block = self.arena.alloc(words)?;
         let mut at = 0;
-        let mut next = self.first_port(id);
-        while let Some(port) = next {
+        for_each_port!(self, id, port, {
             let state = &self.ports[port.index()];
             let entries =
                 [state.sent_frames, state.sent_bytes, state.marks, state.queue_byte_ns, u64::from(state.wakes)];
             self.arena.get_mut(block)[at..at + PORT_ENTRIES].copy_from_slice(&entries);
             at += PORT_ENTRIES;
-            next = self.next_port(port);
-        }
-        let mut next = self.first_qp(id);
-        while let Some(qp) = next {
+        });
+        for_each_qp!(self, id, qp, {
             let slot = &self.qps.slots[qp.index()];
             let entries = [slot.snd_una, slot.acks, slot.rtt_sum.0, u64::from(slot.timers)];
             self.arena.get_mut(block)[at..at + QP_ENTRIES].copy_from_slice(&entries);
             at += QP_ENTRIES;
-            next = self.next_qp(qp);
-        }
+        });
         Some(block)
     }
 
@@ -109,15 +107,13 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         &mut self,
         id: PartitionId,
         ledger: Block,
-        mut visit: impl FnMut(&mut crate::qp::Qp, &mut u64),
+        mut visit: impl FnMut(&mut Qp, &mut u64),
     ) {
         let mut at = self.partitions.get(id).ports as usize * PORT_ENTRIES;
-        let mut next = self.first_qp(id);
-        while let Some(qp) = next {
+        for_each_qp!(self, id, qp, {
             visit(&mut self.qps.slots[qp.index()], &mut self.arena.get_mut(ledger)[at]);
             at += QP_ENTRIES;
-            next = self.next_qp(qp);
-        }
+        });
     }
 
     /// How many periods like the one since the ledger was written fit before any flow sends its last packets.
@@ -140,7 +136,6 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         self.lift(id);
         self.reserve(id, true);
         let partition = self.partitions.get_mut(id);
-        partition.is_parked = 1;
         partition.parked = Parked { anchor, ..parked };
         self.partitions.parked += 1;
         let key = self.clock.issue(parked.until.since(self.now()));
@@ -155,26 +150,22 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         self.lanes.cut(&mut self.packets, |packet| of(packet.qp()) == Some(id), &mut frames);
         self.lanes.cut_ports(self.ports, |port| port.partition == id);
         self.shelve(frames);
-        let mut next = self.first_port(id);
-        while let Some(port) = next {
+        for_each_port!(self, id, port, {
             let own = core::mem::replace(&mut self.ports[port.index()].lane, PacketList::EMPTY);
             self.shelve(own);
             for priority in 0..PRIORITIES as u8 {
-                let queue = &mut self.queues[crate::kernel::queue_index(port, priority)];
+                let queue = &mut self.queues[queue_index(port, priority)];
                 let waiting = core::mem::replace(&mut queue.frames, PacketList::EMPTY);
                 self.shelve(waiting);
             }
             for event in [Event::Arrive(port), Event::TxDone(port), Event::Wake(port)] {
                 self.cancel(event);
             }
-            next = self.next_port(port);
-        }
-        let mut next = self.first_qp(id);
-        while let Some(qp) = next {
+        });
+        for_each_qp!(self, id, qp, {
             (0..CCA_TIMERS).for_each(|timer| self.cancel(Event::Cca(qp, timer)));
             self.cancel(Event::Qp(qp));
-            next = self.next_qp(qp);
-        }
+        });
     }
 
     fn shelve(&mut self, mut frames: PacketList) {
@@ -231,19 +222,18 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         self.cancel(Event::Unpark(anchor));
         self.reserve(id, false);
         let partition = self.partitions.get_mut(id);
-        partition.is_parked = 0;
         partition.parked = Parked::NONE;
         self.partitions.parked -= 1;
         let passed = now.since(since);
         if is_exact != 0 {
             let rounds = passed.0 / span.0.max(1);
             let start = since + Span(rounds * span.0);
-            self.advance(id, ledger, Share { of: rounds, per: 1 }, start.since(since));
+            self.advance(id, ledger, Share { of: rounds, per: 1 }, start.since(since), false);
             self.coast(id, before, after, rounds);
             self.skipped.time_exact += start.since(since);
             self.catch_up(id, after, start);
         } else {
-            self.advance(id, ledger, Share { of: passed.0, per: span.0 }, passed);
+            self.advance(id, ledger, Share { of: passed.0, per: span.0 }, passed, M::Router::PER_FLOW);
             self.skipped.time_bounded += passed;
             self.catch_up(id, after, now);
             self.resume_watch(id, passed);
@@ -254,28 +244,24 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         self.watch_on(id);
     }
 
-    /// Adds what would have been counted.
-    fn advance(&mut self, id: PartitionId, ledger: Block, share: Share, time: Span) {
-        let by_flow = share.per != 1 && M::Router::PER_FLOW;
+    /// Adds what would have been counted. `by_flow`: what ports have sent follows from their flows; else, in whole
+    /// periods or where packets are sprayed, from the ledger.
+    fn advance(&mut self, id: PartitionId, ledger: Block, share: Share, time: Span, by_flow: bool) {
         let mut at = 0;
-        let mut next = self.first_port(id);
-        while let Some(port) = next {
+        for_each_port!(self, id, port, {
             let entries = core::array::from_fn(|i| self.arena.get(ledger)[at + i]);
             self.advance_port(port, entries, share, by_flow);
             self.ports[port.index()].skipped += time;
             at += PORT_ENTRIES;
-            next = self.next_port(port);
-        }
-        let mut next = self.first_qp(id);
-        while let Some(qp) = next {
+        });
+        for_each_qp!(self, id, qp, {
             let entries = core::array::from_fn(|i| self.arena.get(ledger)[at + i]);
             let packets = self.advance_qp(qp, entries, share);
             if by_flow {
                 self.credit(qp, packets);
             }
             at += QP_ENTRIES;
-            next = self.next_qp(qp);
-        }
+        });
     }
 
     fn advance_port(&mut self, port: PortId, entries: [u64; PORT_ENTRIES], share: Share, by_flow: bool) {
@@ -335,8 +321,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     /// Brings what congestion controls leave out of recurrences forward, in the snapshot at the end.
     fn coast(&mut self, id: PartitionId, before: Block, after: Block, rounds: u64) {
         let mut at = self.arena.get(after)[2] as usize;
-        let mut next = self.first_qp(id);
-        while let Some(qp) = next {
+        for_each_qp!(self, id, qp, {
             let words = at..at + Self::CCA_WORDS;
             let before = Self::cca_of(&self.arena.get(before)[words.clone()]);
             let mut state = Self::cca_of(&self.arena.get(after)[words.clone()]);
@@ -345,8 +330,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             let to = bytemuck::cast_slice_mut(&mut self.arena.get_mut(after)[words]);
             to[..size_of::<CcaState<M>>()].copy_from_slice(bytemuck::bytes_of(&state));
             at += Self::CCA_WORDS;
-            next = self.next_qp(qp);
-        }
+        });
     }
 
     /// Simulates a partition on its own from `start`, where it is as `state` says, to the present.
@@ -426,15 +410,11 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     /// Whether nothing that other partitions do to shared buffers could reach this one, nor it them.
     pub(crate) fn is_calm(&mut self, id: PartitionId) -> bool {
         let mut calm = true;
-        self.each_switch_share(id, |kernel, node, bytes| {
-            kernel.reserve[node.index()] += bytes;
-        });
+        self.reserve(id, true);
         self.each_switch_share(id, |kernel, node, _| {
             calm &= kernel.models.buffers.is_calm(&kernel.switches[node.index()], kernel.reserve[node.index()]);
         });
-        self.each_switch_share(id, |kernel, node, bytes| {
-            kernel.reserve[node.index()] -= bytes;
-        });
+        self.reserve(id, false);
         calm
     }
 
@@ -448,8 +428,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
 
     /// Calls `visit` with the switches on the ways of a partition's flows and the bytes that a flow may have in each.
     fn each_switch_share(&mut self, id: PartitionId, mut visit: impl FnMut(&mut Self, NodeId, u64)) {
-        let mut next = self.first_qp(id);
-        while let Some(qp) = next {
+        for_each_qp!(self, id, qp, {
             let slot = &self.qps.slots[qp.index()];
             let frame = Transport::data_bytes(self.models.transport.mtu, slot.header);
             let bytes = u64::from(slot.peak_frames) * u64::from(frame);
@@ -459,8 +438,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
                     visit(kernel, node, bytes);
                 }
             });
-            next = self.next_qp(qp);
-        }
+        });
     }
 
     /// A switch is about to hold so much that parked partitions could feel it: they are woken.

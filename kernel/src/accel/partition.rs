@@ -17,6 +17,30 @@ use crate::qp::CACHED_HOPS;
 use crate::router::{RouteKey, Router};
 use bytemuck::{Pod, Zeroable};
 
+/// Does something for every queue pair of a partition. The body may return, and may take the queue pair out.
+macro_rules! for_each_qp {
+    ($kernel:ident, $id:expr, $qp:ident, $body:block) => {
+        let mut next = $kernel.first_qp($id);
+        while let Some($qp) = next {
+            next = $kernel.next_qp($qp);
+            $body
+        }
+    };
+}
+
+/// The same for its ports.
+macro_rules! for_each_port {
+    ($kernel:ident, $id:expr, $port:ident, $body:block) => {
+        let mut next = $kernel.first_port($id);
+        while let Some($port) = next {
+            next = $kernel.next_port($port);
+            $body
+        }
+    };
+}
+
+pub(super) use {for_each_port, for_each_qp};
+
 /// What has happened to a partition since it was last looked at: nothing, something joined, something left.
 pub(crate) const SAME: u32 = 0;
 pub(crate) const JOINED: u32 = 1;
@@ -41,8 +65,6 @@ pub(crate) struct Partition {
     pub(crate) elder: FlowId,
     /// [`SAME`], [`JOINED`] or [`LEFT`].
     pub(crate) changed: u32,
-    pub(crate) is_parked: u32,
-    pad: u32,
     pub(crate) recurrence: Recurrence,
     pub(crate) steady: Steady,
     pub(crate) parked: Parked,
@@ -60,8 +82,6 @@ impl Partition {
         next_free: PartitionId::NONE,
         elder: FlowId::NONE,
         changed: JOINED,
-        is_parked: 0,
-        pad: 0,
         recurrence: Recurrence::NEW,
         steady: Steady::NEW,
         parked: Parked::NONE,
@@ -69,16 +89,16 @@ impl Partition {
 
     /// Whether it is out of the simulation at present.
     pub(crate) fn is_parked(&self) -> bool {
-        self.is_parked != 0
+        self.parked.anchor.is_some()
     }
 }
 
 /// All partitions; slots are used again.
 pub(crate) struct Partitions<'a> {
-    pub(crate) slots: &'a mut [Partition],
+    slots: &'a mut [Partition],
     used: u32,
     free: PartitionId,
-    pub(crate) live: u32,
+    live: u32,
     /// How many of them are parked.
     pub(crate) parked: u32,
     /// Searches of ports by a router are numbered: a port remembers the last one that found it.
@@ -221,16 +241,12 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         self.forget_motion(to);
         let Partition { first_qp, last_qp, first_port, last_port, qps, ports, elder, changed, .. } =
             *self.partitions.get(from);
-        let mut next = self.first_qp(from);
-        while let Some(qp) = next {
+        for_each_qp!(self, from, qp, {
             self.qps.slots[qp.index()].partition = to;
-            next = self.next_qp(qp);
-        }
-        let mut next = self.first_port(from);
-        while let Some(port) = next {
+        });
+        for_each_port!(self, from, port, {
             self.ports[port.index()].partition = to;
-            next = self.next_port(port);
-        }
+        });
         self.partitions.remove(from);
         let target = self.partitions.get_mut(to);
         target.qps += qps;
@@ -285,11 +301,9 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
 
     fn dissolve(&mut self, id: PartitionId) {
         self.forget_motion(id);
-        let mut next = self.first_port(id);
-        while let Some(port) = next {
-            next = self.next_port(port);
+        for_each_port!(self, id, port, {
             self.ports[port.index()].partition = PartitionId::NONE;
-        }
+        });
         self.partitions.remove(id);
     }
 

@@ -7,6 +7,7 @@
 use super::arena::Block;
 use super::mix;
 use super::park::Parked;
+use super::partition::{for_each_port, for_each_qp};
 use super::snapshot::HEADER_WORDS;
 use crate::cca::CongestionControl;
 use crate::ids::{PartitionId, QpId};
@@ -245,13 +246,11 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
 
     /// Whether `holds` for the congestion controls of all flows.
     fn each_control(&self, id: PartitionId, mut holds: impl FnMut(&M::Cca, QpId) -> bool) -> bool {
-        let mut next = self.first_qp(id);
-        while let Some(qp) = next {
+        for_each_qp!(self, id, qp, {
             if !holds(&self.models.ccas[self.qps.slots[qp.index()].cca as usize], qp) {
                 return false;
             }
-            next = self.next_qp(qp);
-        }
+        });
         true
     }
 
@@ -259,20 +258,16 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     fn fingerprint(&self, id: PartitionId) -> u64 {
         let now = self.now();
         let mut hash = 0;
-        let mut next = self.first_qp(id);
-        while let Some(qp) = next {
+        for_each_qp!(self, id, qp, {
             let slot = &self.qps.slots[qp.index()];
             hash = mix(hash, slot.in_flight() << 32 ^ slot.expected.wrapping_sub(slot.snd_una));
             hash = mix(hash, slot.control.rate.0);
             hash = mix(hash, slot.next_avail.0.wrapping_sub(now.0));
-            next = self.next_qp(qp);
-        }
-        let mut next = self.first_port(id);
-        while let Some(port) = next {
+        });
+        for_each_port!(self, id, port, {
             let state = &self.ports[port.index()];
             hash = mix(hash, state.backlog << 40 ^ state.idle_from.at.since(now).0);
-            next = self.next_port(port);
-        }
+        });
         hash
     }
 }

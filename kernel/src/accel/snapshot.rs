@@ -10,6 +10,7 @@
 //! for; they are no part of the state.
 
 use super::arena::{Arena, Block};
+use super::partition::{for_each_port, for_each_qp};
 use crate::buffer::BufferManager;
 use crate::cca::{CongestionControl, IntHop, MAX_INT_HOPS, Origin, Telemetry};
 use crate::event::{CCA_TIMERS, Event, EventKey, Tie};
@@ -195,27 +196,21 @@ fn carry_frame(carry: &mut impl Carry, frame: &mut Packet, now: SimTime, acked: 
 impl<M: Models, O: Observer> Kernel<'_, M, O> {
     /// Numbers the members of a partition, and says how many words a snapshot may take.
     fn number(&mut self, id: PartitionId) -> usize {
-        let (mut frames, mut qps, mut ports) = (0, 0, 0);
-        let mut next = self.first_qp(id);
-        while let Some(qp) = next {
-            let slot = &mut self.qps.slots[qp.index()];
-            slot.local = qps;
-            frames += slot.frames as usize;
+        let (mut qps, mut ports) = (0, 0);
+        for_each_qp!(self, id, qp, {
+            self.qps.slots[qp.index()].local = qps;
             qps += 1;
-            next = self.next_qp(qp);
-        }
-        let mut next = self.first_port(id);
-        while let Some(port) = next {
+        });
+        for_each_port!(self, id, port, {
             self.ports[port.index()].local = ports;
             ports += 1;
-            next = self.next_port(port);
-        }
-        let (qps, ports) = (qps as usize, ports as usize);
+        });
+        let (qps, ports, frames) = (qps as usize, ports as usize, self.frames(id));
         let policies = pod_words::<<M::Buffers as BufferManager>::Queue>() * PRIORITIES
             + pod_words::<crate::kernel::MarkerPort<M>>()
             + pod_words::<crate::kernel::LossLink<M>>();
         let hops = if self.models.telemetry_needed() { MAX_INT_HOPS * HOP_WORDS } else { 0 };
-        let items = 2 * ports + CCA_TIMERS * qps + frames;
+        let items = self.most_items(id);
         HEADER_WORDS
             + qps
             + ports
@@ -228,22 +223,18 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     /// Whether the state of a partition can be told: its flows are under way, nothing in it is about to change in a
     /// way that only the whole fabric could tell.
     fn is_regular(&self, id: PartitionId) -> bool {
-        let mut next = self.first_qp(id);
-        while let Some(qp) = next {
+        for_each_qp!(self, id, qp, {
             let slot = &self.qps.slots[qp.index()];
             if !slot.is_open() || slot.path_epoch != self.route_epoch || slot.retries > 0 {
                 return false;
             }
-            next = self.next_qp(qp);
-        }
-        let mut next = self.first_port(id);
-        while let Some(port) = next {
+        });
+        for_each_port!(self, id, port, {
             let state = &self.ports[port.index()];
             if state.paused | state.pausing != 0 || !self.fabric.port(port).is_up() {
                 return false;
             }
-            next = self.next_port(port);
-        }
+        });
         self.visitors == 0
     }
 
@@ -272,31 +263,23 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let now = self.now();
         let (qps, ports) = (self.partitions.get(id).qps, self.partitions.get(id).ports);
         let store = &mut Store { words, at: HEADER_WORDS };
-        let mut next = self.first_port(id);
-        while let Some(port) = next {
+        for_each_port!(self, id, port, {
             self.carry_port_and_policies(store, port);
             self.store_nic(store, port);
-            next = self.next_port(port);
-        }
-        let mut next = self.first_qp(id);
-        while let Some(qp) = next {
+        });
+        for_each_qp!(self, id, qp, {
             let chunk = self.chunk(qp);
             carry_qp(store, &mut self.qps.slots[qp.index()], now, chunk);
-            next = self.next_qp(qp);
-        }
-        let mut next = self.first_port(id);
-        while let Some(port) = next {
+        });
+        for_each_port!(self, id, port, {
             self.store_queues(store, port)?;
-            next = self.next_port(port);
-        }
+        });
         let items = self.store_pending(store, id)?;
         let cca_at = store.at as u64;
-        let mut next = self.first_qp(id);
-        while let Some(qp) = next {
+        for_each_qp!(self, id, qp, {
             let mut state = self.relative_cca(qp)?;
             store.pod(&mut state);
-            next = self.next_qp(qp);
-        }
+        });
         let ids_at = store.at as u64;
         self.store_ids(store, id);
         let header = [u64::from(qps) << 32 | u64::from(ports), items, cca_at, ids_at];
@@ -305,16 +288,12 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     }
 
     fn store_ids(&self, store: &mut Store<'_>, id: PartitionId) {
-        let mut next = self.first_qp(id);
-        while let Some(qp) = next {
+        for_each_qp!(self, id, qp, {
             store.word(&mut u64::from(qp.0));
-            next = self.next_qp(qp);
-        }
-        let mut next = self.first_port(id);
-        while let Some(port) = next {
+        });
+        for_each_port!(self, id, port, {
             store.word(&mut u64::from(port.0));
-            next = self.next_port(port);
-        }
+        });
     }
 
     /// The chunk length, if it has an effect on what a receiver does.
@@ -474,15 +453,19 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         Some(count as u64)
     }
 
+    /// Frames of a partition's flows.
+    fn frames(&self, id: PartitionId) -> usize {
+        let mut frames = 0;
+        for_each_qp!(self, id, qp, {
+            frames += self.qps.slots[qp.index()].frames as usize;
+        });
+        frames
+    }
+
+    /// As many things as can be pending in a partition.
     fn most_items(&self, id: PartitionId) -> usize {
         let partition = self.partitions.get(id);
-        let mut frames = 0;
-        let mut next = self.first_qp(id);
-        while let Some(qp) = next {
-            frames += self.qps.slots[qp.index()].frames as usize;
-            next = self.next_qp(qp);
-        }
-        2 * partition.ports as usize + CCA_TIMERS * partition.qps as usize + frames
+        2 * partition.ports as usize + CCA_TIMERS * partition.qps as usize + self.frames(id)
     }
 
     /// Gathers all that is pending in a partition. Time-outs are left out: when their checks come follows from their
@@ -501,8 +484,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
                 add(packet.arrival, FRAME, frame.0);
             }
         });
-        let mut next = self.first_port(id);
-        while let Some(port) = next {
+        for_each_port!(self, id, port, {
             let state = &self.ports[port.index()];
             for frame in state.lane.iter(&self.packets) {
                 let packet = self.packets.get(frame);
@@ -516,17 +498,14 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             if let Some(key) = self.events.pending(self.timers.timer(Event::Wake(port))) {
                 add(key, WAKE, port.0);
             }
-            next = self.next_port(port);
-        }
-        let mut next = self.first_qp(id);
-        while let Some(qp) = next {
+        });
+        for_each_qp!(self, id, qp, {
             for timer in 0..CCA_TIMERS {
                 if let Some(key) = self.events.pending(self.timers.timer(Event::Cca(qp, timer))) {
                     add(key, CCA + timer as u32, qp.0);
                 }
             }
-            next = self.next_qp(qp);
-        }
+        });
         (!pfc).then_some(count)
     }
 
@@ -546,34 +525,26 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let now = self.now();
         let members = Members::of(words);
         let load = &mut Load { words, at: HEADER_WORDS };
-        let mut next = self.first_port(id);
-        while let Some(port) = next {
+        for_each_port!(self, id, port, {
             self.carry_port_and_policies(load, port);
             // The NIC's queue.
             load.at += 2;
             self.ports[port.index()].idle_from = EventKey::default();
-            next = self.next_port(port);
-        }
-        let mut next = self.first_qp(id);
-        while let Some(qp) = next {
+        });
+        for_each_qp!(self, id, qp, {
             let chunk = self.chunk(qp);
             carry_qp(load, &mut self.qps.slots[qp.index()], now, chunk);
-            next = self.next_qp(qp);
-        }
-        let mut next = self.first_port(id);
-        while let Some(port) = next {
+        });
+        for_each_port!(self, id, port, {
             self.load_queues(load, &members, port);
-            next = self.next_port(port);
-        }
+        });
         self.load_pending(load, &members, words[1]);
-        let mut next = self.first_qp(id);
-        while let Some(qp) = next {
+        for_each_qp!(self, id, qp, {
             let mut state = CcaState::<M>::zeroed();
             load.pod(&mut state);
             self.qps.cca[qp.index()] = self.with_origin(qp, |cca, _, origin| cca.absolute(&state, origin));
             self.resume_timeout(qp);
-            next = self.next_qp(qp);
-        }
+        });
     }
 
     fn load_queues(&mut self, load: &mut Load<'_>, members: &Members<'_>, port: PortId) {

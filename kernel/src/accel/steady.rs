@@ -9,6 +9,7 @@
 use super::Detector;
 use super::arena::Block;
 use super::park::Parked;
+use super::partition::{for_each_port, for_each_qp};
 use crate::event::{CCA_TIMERS, Event};
 use crate::ids::{PartitionId, QpId};
 use crate::kernel::Kernel;
@@ -116,6 +117,11 @@ fn goodput(qp: &Qp, steady: &Steady) -> (u64, Span) {
     of(if monotonous { MARKS - 2 } else { 0 }, MARKS - 1)
 }
 
+/// Bytes until a flow has only about two round trips to go: one to send, one to be acknowledged.
+fn bytes_to_its_end(qp: &Qp, mtu: u32) -> u128 {
+    u128::from(qp.bytes_left().saturating_sub(qp.in_flight() + 2 * u64::from(mtu)))
+}
+
 /// Payload bytes a second at the mean of a flow's rate samples, which is on the wire.
 fn payload_rate(qp: &Qp, mtu: u32) -> u128 {
     let mean = u128::from(qp.rates.sum / qp.rates.count.max(1));
@@ -146,11 +152,9 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     /// Prepares to measure: at once if flows have only left, which the others hardly feel, or after some round trips.
     pub(crate) fn prepare_to_measure(&mut self, id: PartitionId, joined: bool) {
         let mut round_trip = Span::ZERO;
-        let mut next = self.first_qp(id);
-        while let Some(qp) = next {
+        for_each_qp!(self, id, qp, {
             round_trip = round_trip.max(self.qps.slots[qp.index()].base_rtt);
-            next = self.next_qp(qp);
-        }
+        });
         let settling = if joined { Span(round_trip.0.saturating_mul(SETTLING)) } else { Span::ZERO };
         let begins = self.now() + settling;
         let steady = &mut self.partitions.get_mut(id).steady;
@@ -181,21 +185,17 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         if !M::Router::PER_FLOW {
             return true;
         }
-        let mut next = self.first_port(id);
-        while let Some(port) = next {
+        for_each_port!(self, id, port, {
             self.ports[port.index()].local = 0;
-            next = self.next_port(port);
-        }
+        });
         let mut contended = false;
-        let mut next = self.first_qp(id);
-        while let Some(qp) = next {
+        for_each_qp!(self, id, qp, {
             self.each_port(qp, |kernel, port, is_data| {
                 let flows = &mut kernel.ports[port.index()].local;
                 *flows += u32::from(is_data);
                 contended |= *flows > 1;
             });
-            next = self.next_qp(qp);
-        }
+        });
         contended
     }
 
@@ -205,14 +205,12 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         steady.ends.rotate_left(1);
         steady.ends[MARKS - 1] = now;
         steady.windows += 1;
-        let mut next = self.first_qp(id);
-        while let Some(qp) = next {
+        for_each_qp!(self, id, qp, {
             let slot = &mut self.qps.slots[qp.index()];
             let Qp { snd_una: acked, rtt_sum, acks, .. } = *slot;
             slot.marks.rotate_left(1);
             slot.marks[MARKS - 1] = Mark { acked, rtt_sum, acks };
-            next = self.next_qp(qp);
-        }
+        });
     }
 
     /// The relative range that is asked for, in millionths.
@@ -235,8 +233,8 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             return false;
         }
         self.end_window(id);
-        if let Detector::Paper { theta, samples, .. } = self.acceleration.detector {
-            return self.sample_rates(id, theta, samples);
+        if let Detector::Paper { samples, .. } = self.acceleration.detector {
+            return self.sample_rates(id, samples);
         }
         let steady = &mut self.partitions.get_mut(id).steady;
         steady.watched += steady.ends[MARKS - 1].since(steady.ends[MARKS - 2]);
@@ -270,21 +268,18 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let steady = &mut self.partitions.get_mut(id).steady;
         steady.windows = 0;
         steady.ends[MARKS - 1] = steady.ends[MARKS - 1 - windows];
-        let mut next = self.first_qp(id);
-        while let Some(qp) = next {
+        for_each_qp!(self, id, qp, {
             let marks = &mut self.qps.slots[qp.index()].marks;
             marks[MARKS - 1] = marks[MARKS - 1 - windows];
-            next = self.next_qp(qp);
-        }
+        });
     }
 
     /// The paper's detector: the range of every flow's rate over so many samples is less than theta of their mean, and
     /// that mean is what it goes on with, until the first of them ends. Windows follow each other without overlap.
-    fn sample_rates(&mut self, id: PartitionId, theta: u32, samples: u32) -> bool {
+    fn sample_rates(&mut self, id: PartitionId, samples: u32) -> bool {
         let (mut steady, mut full, mut stretch) = (true, false, u128::MAX);
-        let mtu = self.models.transport.mtu;
-        let mut next = self.first_qp(id);
-        while let Some(qp) = next {
+        let (mtu, theta) = (self.models.transport.mtu, self.theta());
+        for_each_qp!(self, id, qp, {
             let slot = &mut self.qps.slots[qp.index()];
             slot.rates.sample(slot.control.rate);
             let Rates { least, most, sum, count } = slot.rates;
@@ -292,10 +287,9 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             full = count >= u64::from(samples);
             let range = u128::from(most.0 - least.0) * u128::from(MILLION);
             steady &= range < u128::from(mean) * u128::from(theta);
-            let left = slot.bytes_left().saturating_sub(slot.in_flight() + 2 * u64::from(mtu));
-            stretch = stretch.min(u128::from(left) * u128::from(PS_PER_S) / payload_rate(slot, mtu).max(1));
-            next = self.next_qp(qp);
-        }
+            let time = bytes_to_its_end(slot, mtu) * u128::from(PS_PER_S) / payload_rate(slot, mtu).max(1);
+            stretch = stretch.min(time);
+        });
         if !full {
             return false;
         }
@@ -306,11 +300,9 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     }
 
     fn forget_samples(&mut self, id: PartitionId) {
-        let mut next = self.first_qp(id);
-        while let Some(qp) = next {
+        for_each_qp!(self, id, qp, {
             self.qps.slots[qp.index()].rates = Rates::default();
-            next = self.next_qp(qp);
-        }
+        });
     }
 
     /// How long a stretch could be skipped now.
@@ -327,8 +319,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let Steady { ends, window, contended, .. } = self.partitions.get(id).steady;
         let most_lenient = if contended != 0 { 1 } else { LENIENCE };
         let mut sum = 0;
-        let mut next = self.first_qp(id);
-        while let Some(qp) = next {
+        for_each_qp!(self, id, qp, {
             let slot = &self.qps.slots[qp.index()];
             let life = self.now().since(slot.start) + stretch;
             let lenience = (life.0 / stretch.0.max(1)).clamp(1, most_lenient);
@@ -337,8 +328,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
                 return false;
             }
             sum += unsteadiness / lenience;
-            next = self.next_qp(qp);
-        }
+        });
         sum <= theta * u64::from(self.partitions.get(id).qps)
     }
 
@@ -375,20 +365,17 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         true
     }
 
-    /// How long until the first flow has only about two round trips to go: one to send, one to be acknowledged.
+    /// How long until the first flow comes to its end.
     fn time_to_an_end(&self, id: PartitionId) -> Span {
         let steady = &self.partitions.get(id).steady;
-        let mtu = u64::from(self.models.transport.mtu);
+        let mtu = self.models.transport.mtu;
         let mut least = u128::MAX;
-        let mut next = self.first_qp(id);
-        while let Some(qp) = next {
+        for_each_qp!(self, id, qp, {
             let slot = &self.qps.slots[qp.index()];
-            let left = slot.bytes_left().saturating_sub(slot.in_flight() + 2 * mtu);
             let (bytes, span) = goodput(slot, steady);
-            let time = u128::from(left) * u128::from(span.0) / u128::from(bytes.max(1));
+            let time = bytes_to_its_end(slot, mtu) * u128::from(span.0) / u128::from(bytes.max(1));
             least = least.min(time);
-            next = self.next_qp(qp);
-        }
+        });
         Span(u64::try_from(least).unwrap_or(u64::MAX))
     }
 
