@@ -3,25 +3,16 @@
 use crate::ending::{ExitStatus, explain};
 use crate::load::{Texts, load_texts};
 use crate::progress::ProgressLine;
-use crate::scenario::{CcaName, DEFAULT_MAX_PACKETS, Options, Profile, Routing, Scenario};
+use crate::scenario::{CcaName, Options, Scenario};
 use crate::simulate::{Outcome, simulate};
 use crate::table;
 use std::io::{self, Write};
-use wormhole_kernel::accel::{Acceleration, Detector, Tier};
 
 const TOPOLOGY: &str = include_str!("demo/topology.txt");
 const FLOWS: &str = include_str!("demo/flows.txt");
 
 /// The demo under HPCC in profile `ps`, packet by packet.
-const OPTIONS: Options = Options {
-    profile: Profile::Ps,
-    seed: 1,
-    cca: Some(CcaName::Hpcc),
-    routing: Routing::Ecmp,
-    max_packets: DEFAULT_MAX_PACKETS,
-    acceleration: Acceleration { tier: Tier::Off, detector: Detector::CYCLE },
-    rate_quantum: 0,
-};
+const OPTIONS: Options = Options { cca: Some(CcaName::Hpcc), ..Options::PLAIN };
 
 /// Runs the demo and prints a table of its flows.
 ///

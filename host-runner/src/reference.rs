@@ -4,22 +4,14 @@ use crate::input::diagnostics::Diagnostics;
 use crate::input::fct::{self, FctRow};
 use crate::load::{Files, load_files};
 use crate::outputs::{PfcLog, fct_rows, write_pfc};
-use crate::scenario::{DEFAULT_MAX_PACKETS, Options, Profile, Routing};
+use crate::scenario::{Options, Profile};
 use crate::simulate::simulate;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use wormhole_kernel::accel::{Acceleration, Detector, Tier};
+use wormhole_kernel::accel::Tier;
 
 /// Options of a run that shall equal ns-3's, every packet simulated.
-pub const NS3: Options = Options {
-    profile: Profile::Ns3,
-    seed: 1,
-    cca: None,
-    routing: Routing::Ecmp,
-    max_packets: DEFAULT_MAX_PACKETS,
-    acceleration: Acceleration { tier: Tier::Off, detector: Detector::CYCLE },
-    rate_quantum: 0,
-};
+pub const NS3: Options = Options { profile: Profile::Ns3, ..Options::PLAIN };
 
 /// How a run compares.
 #[derive(Clone, PartialEq, Debug)]

@@ -7,7 +7,7 @@ use crate::input::link_events::{LinkEvent, links_between};
 use crate::input::topology::Topology;
 use crate::ns3_setup::{Ns3Setup, PairFacts};
 use std::collections::BTreeSet;
-use wormhole_kernel::accel::{Acceleration, Tier};
+use wormhole_kernel::accel::{Acceleration, Detector, Tier};
 use wormhole_kernel::cca::CongestionControl;
 use wormhole_kernel::transport::DATA_HEADER_BYTES;
 use wormhole_kernel::units::PS_PER_S;
@@ -72,6 +72,19 @@ pub struct Options {
     pub acceleration: Acceleration,
     /// Granularity of HPCC's rate registers in bit/s, profile `ps` only; 0: rates are as fine as they come.
     pub rate_quantum: u64,
+}
+
+impl Options {
+    /// Profile `ps` and nothing else chosen, every event executed.
+    pub const PLAIN: Options = Options {
+        profile: Profile::Ps,
+        seed: 1,
+        cca: None,
+        routing: Routing::Ecmp,
+        max_packets: DEFAULT_MAX_PACKETS,
+        acceleration: Acceleration { tier: Tier::Off, detector: Detector::CYCLE },
+        rate_quantum: 0,
+    };
 }
 
 /// See the module.

@@ -6,10 +6,10 @@ pub mod swarm;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use wormhole::load::{Files, Loaded, Texts, load_files, load_texts};
-use wormhole::scenario::{DEFAULT_MAX_PACKETS, Options, Profile, Routing, Scenario};
+use wormhole::scenario::{Options, Scenario};
 use wormhole::simulate::{Ending, Outcome, PortReport, Refusal, simulate};
-use wormhole_kernel::accel::{Acceleration, Detector, Tier};
 use wormhole_kernel::packet::{Packet, PacketKind};
 use wormhole_kernel::{FlowEnd, NodeId, Observer, PortId, SimTime};
 use wormhole_models::cca::{
@@ -17,16 +17,50 @@ use wormhole_models::cca::{
     SwiftConfig, Timely, TimelyConfig, WindowRule,
 };
 
-/// Options of a run for which the user gives none, but without acceleration: profile `ps`, `CC_MODE` as configured.
-pub const DEFAULTS: Options = Options {
-    profile: Profile::Ps,
-    seed: 1,
-    cca: None,
-    routing: Routing::Ecmp,
-    max_packets: DEFAULT_MAX_PACKETS,
-    acceleration: Acceleration { tier: Tier::Off, detector: Detector::CYCLE },
-    rate_quantum: 0,
-};
+/// README.md of the repository.
+pub const README: &str = include_str!("../../README.md");
+
+/// The folder of the repository.
+///
+/// # Panics
+/// If it is gone.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().expect("the repository's root")
+}
+
+/// The binary `wormhole`, built with the profile of this test: a test crate does not get the binaries of others.
+///
+/// # Panics
+/// If it cannot be built.
+pub fn wormhole_binary() -> PathBuf {
+    let test = std::env::current_exe().expect("this test's path");
+    let folder = test.parent().and_then(Path::parent).expect("target/PROFILE/deps/TEST");
+    let profile = match folder.file_name().and_then(|n| n.to_str()) {
+        // What `cargo test` itself builds with: optimised.
+        Some("debug") | None => "test",
+        Some(name) => name,
+    };
+    let status = Command::new(env!("CARGO"))
+        .args(["build", "--quiet", "--locked", "--package", "wormhole", "--profile", profile, "--target-dir"])
+        .arg(folder.parent().expect("the target directory"))
+        .current_dir(root())
+        .status()
+        .expect("cargo runs");
+    assert!(status.success(), "cargo build: {status}");
+    folder.join(format!("wormhole{}", std::env::consts::EXE_SUFFIX))
+}
+
+/// The names in backquotes of the first column of a table of README, in its order.
+///
+/// # Panics
+/// If there is no table with this heading.
+pub fn readme_table(heading: &str) -> Vec<&'static str> {
+    let rows = README.lines().skip_while(|l| *l != heading).skip(2).take_while(|l| l.starts_with('|'));
+    let names: Vec<&str> =
+        rows.flat_map(|row| row.split('|').nth(1).unwrap_or("").split('`').skip(1).step_by(2)).collect();
+    assert!(!names.is_empty(), "README has no table `{heading}`");
+    names
+}
 
 /// A path below `tests/data`.
 pub fn data(path: &str) -> PathBuf {
@@ -54,9 +88,9 @@ pub fn case_text(case: &str, file: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Reads a case from its files, with [`DEFAULTS`].
+/// Reads a case from its files, with [`Options::PLAIN`].
 pub fn load_case(case: &str) -> Loaded {
-    load_files(&case_files(case), &DEFAULTS)
+    load_files(&case_files(case), &Options::PLAIN)
 }
 
 /// Reads a case under a configuration the test has made. The case has no other optional files.
@@ -64,7 +98,7 @@ pub fn load_configured(case: &str, config: &str) -> Loaded {
     load_text(&case_text(case, "topology.txt"), &case_text(case, "flow.txt"), config)
 }
 
-/// Reads a scenario from a topology, flows and a configuration, with [`DEFAULTS`].
+/// Reads a scenario from a topology, flows and a configuration, with [`Options::PLAIN`].
 pub fn load_text(topology: &str, flows: &str, config: &str) -> Loaded {
     let texts = Texts {
         topology: ("topology.txt", topology),
@@ -72,7 +106,7 @@ pub fn load_text(topology: &str, flows: &str, config: &str) -> Loaded {
         config: Some(("config.txt", config)),
         link_events: None,
     };
-    load_texts(&texts, &DEFAULTS)
+    load_texts(&texts, &Options::PLAIN)
 }
 
 /// What was found, a line each, with file names cut to their last part.

@@ -242,34 +242,36 @@ impl Tally {
     }
 }
 
+/// What a caller does to a scenario on the way.
+type Plan = fn(&Scenario) -> Vec<(SimTime, Action)>;
+
+/// Compares the exact tier with the plain run on all seeds; without a plan, all flows are known beforehand.
+fn compare_all(seeds: u64, make: fn(u64) -> Scenario, plan: Option<Plan>, tally: &mut Tally) {
+    for_all_seeds(seeds, make, |scenario| {
+        let plan = plan.map(|plan| plan(scenario));
+        let fast = drive(scenario, Tier::Exact, plan.as_deref());
+        compare(&drive(scenario, Tier::Off, plan.as_deref()), &fast, tally);
+    });
+}
+
 #[test]
 fn exact_equals_plain_on_any_traffic() {
     let mut tally = Tally::default();
-    for_all_seeds(100, Scenario::new, |scenario| {
-        let fast = drive(scenario, Tier::Exact, None);
-        compare(&drive(scenario, Tier::Off, None), &fast, &mut tally);
-    });
+    compare_all(100, Scenario::new, None, &mut tally);
     tally.assert_skipped("any traffic", 40);
 }
 
 #[test]
 fn exact_equals_plain_on_recurring_traffic() {
     let mut tally = Tally::default();
-    for_all_seeds(100, recurring::scenario, |scenario| {
-        let fast = drive(scenario, Tier::Exact, None);
-        compare(&drive(scenario, Tier::Off, None), &fast, &mut tally);
-    });
+    compare_all(100, recurring::scenario, None, &mut tally);
     tally.assert_skipped("known beforehand", 4);
 }
 
 #[test]
 fn exact_equals_plain_when_nothing_is_known_beforehand() {
     let mut tally = Tally::default();
-    for_all_seeds(100, recurring::scenario, |scenario| {
-        let plan = recurring::interrupts(scenario);
-        let fast = drive(scenario, Tier::Exact, Some(&plan));
-        compare(&drive(scenario, Tier::Off, Some(&plan)), &fast, &mut tally);
-    });
+    compare_all(100, recurring::scenario, Some(recurring::interrupts), &mut tally);
     tally.assert_skipped("not known beforehand", 4);
     assert!(tally.runs < 40 || 10 * tally.runs_with_skip_backs >= tally.runs, "few are interrupted");
 }
@@ -278,15 +280,9 @@ fn exact_equals_plain_when_nothing_is_known_beforehand() {
 #[test]
 fn partitions_survive_being_set_up_anew() {
     let mut tally = Tally::default();
-    let renewals = |make: fn(u64) -> Scenario, seeds, tally: &mut Tally| {
-        for_all_seeds(seeds, make, |scenario| {
-            let plan = recurring::interrupts_and_renewals(scenario);
-            let fast = drive(scenario, Tier::Exact, Some(&plan));
-            compare(&drive(scenario, Tier::Off, Some(&plan)), &fast, tally);
-        });
-    };
-    renewals(recurring::scenario, 60, &mut tally);
-    renewals(Scenario::new, 60, &mut tally);
+    for make in [recurring::scenario, Scenario::new] {
+        compare_all(60, make, Some(recurring::interrupts_and_renewals), &mut tally);
+    }
     tally.assert_skipped("set up anew", 8);
     assert!(tally.renewed as u64 > 5 * tally.runs, "few partitions are set up anew: {tally:?}");
 }

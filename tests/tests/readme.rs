@@ -3,8 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-
-const README: &str = include_str!("../../README.md");
+use wormhole_tests::{README, readme_table, root, wormhole_binary};
 
 /// A fenced block, and the last line of text before it.
 struct Block<'t> {
@@ -24,30 +23,6 @@ fn blocks(text: &str) -> Vec<Block<'_>> {
         }
     }
     blocks
-}
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().expect("the repository's root")
-}
-
-/// The binary `wormhole`, built with the profile of this test: a test crate does not get the binaries of others.
-fn wormhole() -> PathBuf {
-    let test = std::env::current_exe().expect("this test's path");
-    let folder = test.parent().and_then(Path::parent).expect("target/PROFILE/deps/readme");
-    let profile = match folder.file_name().and_then(|n| n.to_str()) {
-        // What `cargo test` itself builds with: optimised.
-        Some("debug") | None => "test",
-        Some(name) => name,
-    };
-    let target = folder.parent().expect("the target directory");
-    let status = Command::new(env!("CARGO"))
-        .args(["build", "--quiet", "--locked", "--package", "wormhole", "--profile", profile, "--target-dir"])
-        .arg(target)
-        .current_dir(root())
-        .status()
-        .expect("cargo runs");
-    assert!(status.success(), "cargo build: {status}");
-    folder.join(format!("wormhole{}", std::env::consts::EXE_SUFFIX))
 }
 
 /// An empty folder for this test alone.
@@ -119,21 +94,16 @@ fn check_outputs(folder: &Path) {
     assert_eq!((&summary["ending"], &summary["flows_finished"]), (&"done".into(), &2.into()));
 }
 
-/// The names in backquotes of a table's first column, sorted.
-fn listed(heading: &str) -> Vec<String> {
-    let rows = README.lines().skip_while(|l| *l != heading).skip(2).take_while(|l| l.starts_with('|'));
-    let mut names: Vec<String> = rows
-        .flat_map(|row| row.split('|').nth(1).unwrap_or("").split('`').skip(1).step_by(2))
-        .map(str::to_owned)
-        .collect();
-    assert!(!names.is_empty(), "README has no table `{heading}`");
+/// The names in a table's first column, sorted.
+fn listed(heading: &str) -> Vec<&'static str> {
+    let mut names = readme_table(heading);
     names.sort();
     names
 }
 
 #[test]
 fn every_command_works() {
-    let binary = wormhole();
+    let binary = wormhole_binary();
     let folder = empty_folder("readme");
     let blocks = blocks(README);
     for block in blocks.iter().filter(|b| b.language == "text") {

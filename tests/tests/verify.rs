@@ -7,9 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::LazyLock;
-use wormhole_tests::{case_files, data};
-
-const README: &str = include_str!("../../README.md");
+use wormhole_tests::{case_files, data, readme_table, wormhole_binary};
 
 /// The first and the last of the keys that README lists of a tier.
 const OF_A_TIER: [&str; 2] = ["tier", "rtt_nrmse"];
@@ -25,23 +23,7 @@ const OF_THE_ENSEMBLE: [&str; 7] = [
     "rtt_nrmse",
 ];
 
-/// The binary `wormhole`, built with the profile of this test: a test crate does not get the binaries of others.
-static WORMHOLE: LazyLock<PathBuf> = LazyLock::new(|| {
-    let test = std::env::current_exe().expect("this test's path");
-    let folder = test.parent().and_then(Path::parent).expect("target/PROFILE/deps/verify");
-    let profile = match folder.file_name().and_then(|n| n.to_str()) {
-        Some("debug") | None => "test",
-        Some(name) => name,
-    };
-    let status = Command::new(env!("CARGO"))
-        .args(["build", "--quiet", "--locked", "--package", "wormhole", "--profile", profile, "--target-dir"])
-        .arg(folder.parent().expect("the target directory"))
-        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."))
-        .status()
-        .expect("cargo runs");
-    assert!(status.success(), "cargo build: {status}");
-    folder.join(format!("wormhole{}", std::env::consts::EXE_SUFFIX))
-});
+static WORMHOLE: LazyLock<PathBuf> = LazyLock::new(wormhole_binary);
 
 /// What `verify` says of inputs, and the `verify.json` it writes.
 fn verify(name: &str, inputs: &[(&str, &Path)], options: &str) -> (Output, Value) {
@@ -72,16 +54,6 @@ fn verify_reference(name: &str, run: &str, options: &str) -> (Output, Value) {
     verify(name, &[("--topology", &topology), ("--flows", &flows), ("--config", &config)], options)
 }
 
-/// The names in backquotes of the first column of README's table, in its order.
-fn listed() -> Vec<&'static str> {
-    let heading = "| keys of `verify.json` | meaning |";
-    let rows = README.lines().skip_while(|l| *l != heading).skip(2).take_while(|l| l.starts_with('|'));
-    let names: Vec<&str> =
-        rows.flat_map(|row| row.split('|').nth(1).unwrap_or("").split('`').skip(1).step_by(2)).collect();
-    assert!(!names.is_empty(), "README has no table `{heading}`");
-    names
-}
-
 fn keys(value: &Value) -> BTreeSet<&str> {
     value.as_object().expect("an object").keys().map(String::as_str).collect()
 }
@@ -94,7 +66,7 @@ fn verify_json_has_the_keys_that_readme_lists() {
     for word in ["1 of 1 flows", "plain", "exact", "bounded", "2 runs", "event ratio", "verify.json"] {
         assert!(text.contains(word), "the table does not say `{word}`:\n{text}");
     }
-    let listed = listed();
+    let listed = readme_table("| keys of `verify.json` | meaning |");
     assert_eq!(keys(&report), listed.iter().copied().collect());
 
     let place = |name: &str| listed.iter().position(|key| *key == name).unwrap_or_else(|| panic!("no key {name}"));
