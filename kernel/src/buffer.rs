@@ -43,6 +43,9 @@ pub trait BufferManager {
     /// switch than there are: then flows that share the switch but no port do not feel each other.
     fn is_calm(&self, switch: &Self::Switch, more: u64) -> bool;
 
+    /// Lets a queue hold what `to` does, at a calm moment: the switch's own count follows.
+    fn replace(&self, switch: &mut Self::Switch, queue: &mut Self::Queue, to: Self::Queue);
+
     /// Bytes held in the part of the buffer that ports share.
     fn shared_bytes(&self, switch: &Self::Switch) -> u64;
 

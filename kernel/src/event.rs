@@ -67,6 +67,11 @@ impl EventKey {
         (self.at.0 as u128) << 64 | self.tie.0 as u128
     }
 
+    /// After all else of an instant; of several, the one of the elder flow first.
+    pub(crate) fn at_end_of(at: SimTime, elder: FlowId) -> EventKey {
+        EventKey { at, tie: Tie::last(elder) }
+    }
+
     /// Later than every event.
     pub const NEVER: EventKey = EventKey { at: SimTime::MAX, tie: Tie::LAST };
 }
@@ -121,6 +126,12 @@ impl Tie {
     /// For the check of a deadline: before what is issued for that instant, by flow.
     pub(crate) fn of_deadline(flow: FlowId) -> Tie {
         Tie(u64::from(flow.0) & Self::COUNT)
+    }
+
+    /// After what is issued in that instant itself, unless that is 33 million things.
+    fn last(elder: FlowId) -> Tie {
+        let upper = (Self::COUNT >> 1) + 1;
+        Tie(Self::MAX_DELAY << Self::COUNTER_BITS | upper | u64::from(elder.0) & (Self::COUNT >> 1))
     }
 
     fn new(delay: Span, count: u64) -> Tie {
@@ -197,10 +208,12 @@ pub enum Event {
     Unpark(PortId),
     /// A congestion-control timer of a queue pair.
     Cca(QpId, usize),
-    /// The queue pair's own timer: opening, later the retransmission timeout.
+    /// The queue pair's own timer: the retransmission timeout.
     Qp(QpId),
     /// The next batch of flows starts.
     Start,
+    /// The flows that have started open.
+    Open,
     /// The next scheduled command from outside: a link change or a frame.
     Input,
 }
@@ -240,6 +253,7 @@ impl TimerMap {
             Event::Qp(q) => (self.ports + q.0, CCA_TIMERS as u32),
             Event::Start => (self.ports + self.qps, 0),
             Event::Input => (self.ports + self.qps, 1),
+            Event::Open => (self.ports + self.qps, 2),
         };
         TimerId(owner * TIMERS_PER_OWNER as u32 + slot)
     }
@@ -258,10 +272,12 @@ impl TimerMap {
         } else if owner < self.ports + self.qps {
             let qp = QpId(owner - self.ports);
             if slot == CCA_TIMERS as u32 { Event::Qp(qp) } else { Event::Cca(qp, slot as usize) }
-        } else if slot == 0 {
-            Event::Start
         } else {
-            Event::Input
+            match slot {
+                0 => Event::Start,
+                1 => Event::Input,
+                _ => Event::Open,
+            }
         }
     }
 }
@@ -311,6 +327,7 @@ mod tests {
             Event::Qp(QpId(0)),
             Event::Start,
             Event::Input,
+            Event::Open,
         ];
         for event in events {
             let timer = map.timer(event);

@@ -3,6 +3,7 @@
 use crate::error::CapacityError;
 use crate::ids::{FlowId, NodeId};
 use crate::memory::{Carver, words_for};
+use crate::router::RouteKey;
 use crate::units::{SimTime, Span};
 use bytemuck::{Pod, Zeroable};
 
@@ -49,6 +50,13 @@ impl FlowSpec {
             bdp: None,
             token: 0,
         }
+    }
+}
+
+impl FlowSpec {
+    /// What routers see of its data packets.
+    pub(crate) fn route_key(&self) -> RouteKey {
+        RouteKey { src: self.src, dst: self.dst, src_port: self.src_port, dst_port: self.dst_port, packet: 0 }
     }
 }
 
@@ -113,6 +121,13 @@ pub(crate) struct QueuedFlow {
     pad: u16,
 }
 
+impl QueuedFlow {
+    /// What routers see of its data packets.
+    pub(crate) fn route_key(&self) -> RouteKey {
+        RouteKey { src: self.src, dst: self.dst, src_port: self.src_port, dst_port: self.dst_port, packet: 0 }
+    }
+}
+
 /// Flows not yet started, by start time; of one time, first added first.
 pub(crate) struct FlowQueue<'a> {
     slots: &'a mut [QueuedFlow],
@@ -142,6 +157,11 @@ impl<'a> FlowQueue<'a> {
 
     pub(crate) fn first(&self) -> Option<&QueuedFlow> {
         (self.first != NONE).then(|| &self.slots[self.first as usize])
+    }
+
+    /// The one to start after `flow`, which is in the queue.
+    pub(crate) fn after(&self, flow: &QueuedFlow) -> Option<&QueuedFlow> {
+        (flow.next != NONE).then(|| &self.slots[flow.next as usize])
     }
 
     pub(crate) fn push(&mut self, spec: &FlowSpec, id: FlowId, base_rtt: Span, bdp: u64) -> Result<(), CapacityError> {

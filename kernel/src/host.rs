@@ -8,7 +8,7 @@ use crate::fabric::Fabric;
 use crate::flow::{Completion, FlowEnd};
 use crate::ids::{NodeId, PacketId, PortId, QpId};
 use crate::input::ExternalFrame;
-use crate::kernel::{Kernel, queue_index};
+use crate::kernel::{Kernel, PACKETS_PER_EVENT, queue_index};
 use crate::log::debug;
 use crate::models::Models;
 use crate::nic::{Nic, NicPoll};
@@ -47,8 +47,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
                 Ok(qp) => {
                     self.flows.pop();
                     self.unfinished += 1;
-                    let key = self.clock.issue(Span::ZERO);
-                    self.schedule(Event::Qp(qp), key);
+                    self.push_opening(qp);
                 }
                 Err(fault) => {
                     self.fault = Some(fault);
@@ -61,17 +60,40 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         self.schedule_start();
     }
 
-    pub(crate) fn qp_timer(&mut self, qp: QpId) {
-        match self.qps.slots[qp.index()].state() {
-            QpState::Created => {
-                self.qps.slots[qp.index()].set_state(QpState::Starting);
-                let key = self.clock.issue(Span::ZERO);
-                self.schedule(Event::Qp(qp), key);
-            }
-            QpState::Starting => self.open(qp),
-            QpState::Open => self.check_timeout(qp),
-            QpState::Free | QpState::Finished | QpState::Retired => {}
+    fn push_opening(&mut self, qp: QpId) {
+        let [first, last] = &mut self.opening;
+        let last = core::mem::replace(last, qp);
+        if first.is_none() {
+            *first = qp;
+            let key = self.clock.issue(Span::ZERO);
+            self.schedule(Event::Open, key);
+        } else {
+            self.qps.slots[last.index()].next = qp;
         }
+    }
+
+    /// Opens the queue pairs whose time has come: flows that start together do so in one go, in their order.
+    pub(crate) fn open_flows(&mut self) {
+        let mut next = self.opening[0];
+        while next.is_some() && self.packets.available() >= PACKETS_PER_EVENT {
+            let slot = &mut self.qps.slots[next.index()];
+            if slot.state() == QpState::Created {
+                break;
+            }
+            let qp = core::mem::replace(&mut next, slot.next);
+            self.open(qp);
+        }
+        self.opening[0] = next;
+        if next.is_none() {
+            return;
+        }
+        while next.is_some() {
+            let slot = &mut self.qps.slots[next.index()];
+            slot.set_state(QpState::Starting);
+            next = slot.next;
+        }
+        let key = self.clock.issue(Span::ZERO);
+        self.schedule(Event::Open, key);
     }
 
     fn open(&mut self, qp: QpId) {
@@ -95,6 +117,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let (port, flow) = (slot.port, slot.flow);
         // Partitions that are woken catch up with the present without the newcomer.
         if self.accelerates() {
+            self.earn(self.qps.slots[qp.index()].size);
             self.join(qp);
             self.watch_from(qp);
         }
@@ -500,6 +523,15 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
 /// Ending.
 impl<M: Models, O: Observer> Kernel<'_, M, O> {
     fn finish(&mut self, qp: QpId, end: FlowEnd) {
+        let port = self.qps.slots[qp.index()].port;
+        self.qps.slots[qp.index()].snd_una = self.qps.slots[qp.index()].size;
+        self.note_finish(qp);
+        self.complete(qp, end);
+        self.models.nic.finished(&mut self.nics[port.index()], self.qps.slots, qp);
+    }
+
+    /// A flow has come to its end; it is in its NIC's queue still.
+    pub(crate) fn complete(&mut self, qp: QpId, end: FlowEnd) {
         let now = self.clock.now();
         let slot = &mut self.qps.slots[qp.index()];
         slot.snd_una = slot.size;
@@ -517,7 +549,6 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             mean_rtt: Span(slot.rtt_sum.0 / slot.acks.max(1)),
             gave_up: (end == FlowEnd::GaveUp) as u32,
         };
-        let port = slot.port;
         for timer in 0..CCA_TIMERS {
             self.cancel(Event::Cca(qp, timer));
         }
@@ -528,7 +559,6 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         self.totals.flows_given_up += (end == FlowEnd::GaveUp) as u64;
         self.push_completion(record);
         self.observer.flow_finished(now, &record);
-        self.models.nic.finished(&mut self.nics[port.index()], self.qps.slots, qp);
         self.flow_left(qp);
     }
 
@@ -573,7 +603,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         }
     }
 
-    fn check_timeout(&mut self, qp: QpId) {
+    pub(crate) fn check_timeout(&mut self, qp: QpId) {
         let now = self.clock.now();
         let slot = &mut self.qps.slots[qp.index()];
         // With nothing under way there is nothing to wait for, unless a dead link keeps the flow from sending.
@@ -583,8 +613,10 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         if now < slot.deadline {
             return self.await_deadline(qp);
         }
-        let port = slot.port;
+        let (port, partition) = (slot.port, slot.partition);
         self.totals.timeouts += 1;
+        self.interrupt_recording(partition, false);
+        let slot = &mut self.qps.slots[qp.index()];
         if slot.retries >= self.models.transport.retries {
             self.finish(qp, FlowEnd::GaveUp);
         } else {

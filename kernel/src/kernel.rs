@@ -13,10 +13,11 @@
 //! The kernel reads no clock, no file and no random source, and does not allocate.
 
 use crate::accel::arena::Arena;
+use crate::accel::episode::{CREDIT, Leaders};
 use crate::accel::partition::Partitions;
 use crate::accel::{Acceleration, Skipped};
 use crate::buffer::BufferManager;
-use crate::cca::{CongestionControl, MAX_INT_HOPS};
+use crate::cca::{CongestionControl, MAX_INT_HOPS, SendControl};
 use crate::error::{CapacityError, Error};
 use crate::event::{Clock, Event, EventKey, Tie, TimerMap};
 use crate::fabric::{Fabric, FabricSize, LinkSpec, NodeKind};
@@ -26,6 +27,7 @@ use crate::input::{Command, ExternalFrame, Inputs};
 use crate::lane::Lanes;
 use crate::limits::Limits;
 use crate::marker::{LossModel, Marker};
+use crate::memo::{MemoStore, Memoisation, Memoised};
 use crate::memory::{Carver, words_for};
 use crate::models::{ModelSet, Models};
 use crate::nic::NicQueue;
@@ -42,7 +44,7 @@ use crate::transport::Transport;
 use crate::units::{SimTime, Span};
 
 /// Frames one event can make at most: a data packet, a PAUSE and a RESUME, and one to spare.
-const PACKETS_PER_EVENT: usize = 4;
+pub(crate) const PACKETS_PER_EVENT: usize = 4;
 
 /// Links of the longest path.
 pub const MAX_PATH: usize = 64;
@@ -101,6 +103,25 @@ pub struct PausedQueue {
     pub since: SimTime,
 }
 
+/// A flow between its start and its end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ActiveFlow {
+    /// The flow.
+    pub flow: FlowId,
+    /// The token of its spec.
+    pub token: u64,
+    /// Sending host.
+    pub src: NodeId,
+    /// Receiving host.
+    pub dst: NodeId,
+    /// Its payload bytes.
+    pub bytes: u64,
+    /// Those acknowledged. In skipped time this is as of when it began.
+    pub acked: u64,
+    /// What it may send at present.
+    pub control: SendControl,
+}
+
 /// Shorthands for the state types of a model family.
 pub(crate) type SwitchState<M> = <<M as Models>::Buffers as BufferManager>::Switch;
 pub(crate) type BufferPort<M> = <<M as Models>::Buffers as BufferManager>::Port;
@@ -142,7 +163,9 @@ pub struct Kernel<'a, M: Models, O: Observer = ()> {
     pub(crate) route_epoch: u32,
     /// Start time of the last batch of flows: as of then the next one is scheduled.
     pub(crate) last_start: SimTime,
-    /// Frames on wires, and NIC wake-ups pending: while both are 0 nothing moves.
+    /// Flows that have started and not opened yet, first to last.
+    pub(crate) opening: [QpId; 2],
+    /// Frames on wires, and NIC wake-ups pending, but for those of parked partitions: while both are 0 nothing moves.
     pub(crate) on_wire: usize,
     pub(crate) wakes: usize,
     /// Flows started and not yet finished.
@@ -158,6 +181,21 @@ pub struct Kernel<'a, M: Models, O: Observer = ()> {
     pub(crate) arena: Arena<'a>,
     /// The pending-event set of a partition that catches up with the present.
     pub(crate) side_events: M::Queue<'a>,
+    /// A partition is on its own, on its way to the present.
+    pub(crate) is_catching_up: bool,
+    /// Where partitions are looked up, if anywhere.
+    pub(crate) memo: Option<&'a mut (dyn MemoStore + Send)>,
+    pub(crate) memoisation: Memoisation,
+    pub(crate) memoised: Memoised,
+    /// [`memo_models`](Kernel::memo_models), once.
+    pub(crate) models_hash: u64,
+    /// Words of keys that may yet be made.
+    pub(crate) credit: u64,
+    /// Partitions that are being recorded.
+    pub(crate) recordings: u32,
+    pub(crate) leaders: Leaders,
+    /// Completions that the next event will have at once.
+    pub(crate) outputs_needed: usize,
     /// Frames from outside in the fabric.
     pub(crate) visitors: u32,
     /// The queue pair on whose acknowledgement its partition is to be looked at, before the next event.
@@ -240,6 +278,7 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
             totals: Totals::default(),
             route_epoch: 0,
             last_start: SimTime::ZERO,
+            opening: [QpId::NONE; 2],
             on_wire: 0,
             wakes: 0,
             unfinished: 0,
@@ -251,6 +290,15 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
             reserve: carver.take(Self::accelerated(limits, nodes.len()))?,
             arena: Arena::carve(carver, limits.snapshot_words)?,
             side_events: M::Queue::carve(carver, Self::accelerated(limits, timers.len()), horizon)?,
+            is_catching_up: false,
+            memo: None,
+            memoisation: Memoisation::default(),
+            memoised: Memoised::default(),
+            models_hash: 0,
+            credit: CREDIT,
+            recordings: 0,
+            leaders: Leaders::default(),
+            outputs_needed: 0,
             visitors: 0,
             to_look_at: QpId::NONE,
             next_flow: 0,
@@ -309,7 +357,8 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
     /// # Panics
     /// If there is no such port.
     pub fn port_stats(&self, port: PortId) -> PortStats {
-        self.ports[port.index()].stats()
+        let stats = self.ports[port.index()].stats();
+        PortStats { max_queue: stats.max_queue.max(self.longest_queue_before(port)), ..stats }
     }
 
     /// What acceleration has done so far.
@@ -325,6 +374,19 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
     /// Flows started and not yet finished.
     pub fn unfinished_flows(&self) -> usize {
         self.unfinished
+    }
+
+    /// Flows that have opened and not finished, in no particular order.
+    pub fn active_flows(&self) -> impl Iterator<Item = ActiveFlow> + '_ {
+        self.qps.ids().map(|qp| &self.qps.slots[qp.index()]).filter(|slot| slot.is_open()).map(|slot| ActiveFlow {
+            flow: slot.flow,
+            token: slot.token,
+            src: slot.src,
+            dst: slot.dst,
+            bytes: slot.size,
+            acked: slot.snd_una,
+            control: slot.control,
+        })
     }
 
     /// Frames in queues and on wires.
@@ -395,13 +457,7 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
     /// As [`add_flow`](Self::add_flow), but for time and capacity.
     pub fn data_path(&mut self, flow: &FlowSpec) -> Result<Path, Error> {
         self.check_flow(flow)?;
-        self.walk(&RouteKey {
-            src: flow.src,
-            dst: flow.dst,
-            src_port: flow.src_port,
-            dst_port: flow.dst_port,
-            packet: 0,
-        })
+        self.walk(&flow.route_key())
     }
 
     /// The egress ports that its acknowledgements take back.
@@ -410,13 +466,7 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
     /// As [`add_flow`](Self::add_flow), but for time and capacity.
     pub fn ack_path(&mut self, flow: &FlowSpec) -> Result<Path, Error> {
         self.check_flow(flow)?;
-        self.walk(&RouteKey {
-            src: flow.dst,
-            dst: flow.src,
-            src_port: flow.dst_port,
-            dst_port: flow.src_port,
-            packet: 0,
-        })
+        self.walk(&flow.route_key().reversed())
     }
 
     /// The round-trip time of a flow's empty path, and its bandwidth-delay product in bytes: a full data packet one
@@ -551,17 +601,26 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
             let qp = core::mem::replace(&mut self.to_look_at, QpId::NONE);
             self.look(qp);
         }
+        if self.partitions.any_due() {
+            self.end_instant();
+        }
         if let Some(fault) = self.fault.take() {
             return Some(Err(fault));
         }
-        if self.completions.is_full() || self.egress.is_full() {
+        if self.completions.room() < self.outputs_needed.max(1) || self.egress.is_full() {
             return Some(Ok(Step::OutputFull));
         }
+        self.outputs_needed = 0;
         if self.packets.available() < PACKETS_PER_EVENT {
             return Some(Err(CapacityError { what: "packets", limit: self.packets.capacity() }));
         }
-        self.interrupted = false;
+        self.interrupted = self.partitions.any_due();
         None
+    }
+
+    /// Whether outputs or frames have no room for another event.
+    pub(crate) fn must_stop(&self) -> bool {
+        self.completions.is_full() || self.egress.is_full() || self.packets.available() < PACKETS_PER_EVENT
     }
 
     fn end_of_run(&mut self, limit: SimTime, next: EventKey) -> Step {
@@ -586,8 +645,9 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
             }
             Event::Unpark(port) => self.unpark(port),
             Event::Cca(qp, timer) => self.cca_timer(qp, timer),
-            Event::Qp(qp) => self.qp_timer(qp),
+            Event::Qp(qp) => self.check_timeout(qp),
             Event::Start => self.start_flows(),
+            Event::Open => self.open_flows(),
             Event::Input => self.apply_inputs(),
         }
     }
@@ -595,7 +655,8 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
     /// Nothing is on a wire and no NIC will wake up. Is there anything else that could set the fabric in motion?
     #[cold]
     fn is_stalled(&self) -> bool {
-        if self.unfinished == 0 || self.flows.len() > 0 || !self.inputs.is_empty() {
+        let may_change = self.flows.len() > 0 || !self.inputs.is_empty() || self.partitions.parked > 0;
+        if self.unfinished == 0 || may_change {
             return false;
         }
         // Time-outs help where frames were lost. Frames that wait in paused queues were not, and a host that is
@@ -704,7 +765,7 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
         self.models.router.egress(&self.fabric, node, key)
     }
 
-    fn walk(&mut self, key: &RouteKey) -> Result<Path, Error> {
+    pub(crate) fn walk(&mut self, key: &RouteKey) -> Result<Path, Error> {
         let no_path = Error::NoPath { src: key.src, dst: key.dst };
         let (mut node, mut path) = (key.src, Path::new());
         while node != key.dst {

@@ -17,6 +17,7 @@ pub mod limits;
 mod link;
 mod log;
 pub mod marker;
+pub mod memo;
 pub mod memory;
 pub mod model;
 pub mod models;

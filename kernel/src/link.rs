@@ -148,6 +148,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     pub(crate) fn drop_frame(&mut self, port: PortId, id: PacketId) {
         self.totals.drops += 1;
         self.ports[port.index()].drops += 1;
+        self.interrupt_recording(self.ports[port.index()].partition, false);
         self.observer.dropped(self.clock.now(), port, self.packets.get(id));
         self.free_frame(id);
     }
@@ -196,6 +197,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             return;
         }
         debug!("{} ps: link {} up: {}", self.clock.now().0, link.0, up as u8);
+        self.interrupt_recordings();
         self.wake_all();
         self.fabric.set_up(link, up);
         self.route_epoch += 1;

@@ -14,7 +14,7 @@ pub trait Marker {
     /// Per egress port: thresholds, and the position in the port's random sequence.
     type Port: Pod;
 
-    /// Part of every memo key.
+    /// Part of every memo key: all but a seed, because what chance had a hand in is not memoised.
     fn id(&self) -> ModelId;
 
     /// State of a port.
@@ -22,6 +22,13 @@ pub trait Marker {
 
     /// Whether a frame that leaves `queue_bytes` of its priority behind is marked.
     fn marks(&mut self, port: &mut Self::Port, queue_bytes: u64) -> bool;
+
+    /// Where a port is in its random sequence: it moves whenever chance has been asked. What chance had a hand in is
+    /// not memoised.
+    fn position(&self, port: &Self::Port) -> u64;
+
+    /// Puts a port there.
+    fn set_position(&self, port: &mut Self::Port, position: u64);
 
     /// A PFC frame has been built (profile `ns3`: that takes a number from the same sequence).
     fn pfc_built(&mut self) {}
@@ -34,7 +41,7 @@ pub trait LossModel {
     /// Per link: shared by its two directions.
     type Link: Pod;
 
-    /// Part of every memo key.
+    /// Name, version and configuration. Not part of memo keys: what crosses a lossy link is not memoised.
     fn id(&self) -> ModelId;
 
     /// State of a link.

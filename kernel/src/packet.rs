@@ -182,6 +182,16 @@ impl<'a> PacketPool<'a> {
         self.free.head = id;
     }
 
+    /// Keeps room for frames that will come.
+    pub(crate) fn hold(&mut self, frames: usize) {
+        self.live += frames as u32;
+    }
+
+    /// Gives room back that was kept.
+    pub(crate) fn release(&mut self, frames: usize) {
+        self.live -= frames as u32;
+    }
+
     /// Gives the slot of a frame back, but keeps room for the frame: it will return.
     pub(crate) fn shelve(&mut self, id: PacketId) {
         self.live += 1;

@@ -79,7 +79,9 @@ pub(crate) struct Port {
     pub(crate) scheduler: u8,
     pub(crate) at_host: u8,
     pub(crate) lossy: u8,
-    pad: [u8; 6],
+    /// Bit p: a flow of the partition sends at priority p here.
+    pub(crate) priorities: u8,
+    pad: [u8; 5],
     pub(crate) queue_byte_ns: u64,
 
     /// Of a small and of a large size: traffic has two, ACKs and data.

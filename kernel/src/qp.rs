@@ -33,7 +33,7 @@ pub struct Qp {
     /// The NIC port it sends by, and the one its receiver acknowledges by.
     pub(crate) port: PortId,
     pub(crate) ack_port: PortId,
-    /// Neighbours in the queue of its NIC port; `next` also links free slots.
+    /// Neighbours in the queue of its NIC port; `next` also links free slots, and those that open together.
     pub(crate) next: QpId,
     pub(crate) prev: QpId,
     pub(crate) priority: u8,
@@ -116,7 +116,7 @@ impl Rates {
     }
 }
 
-/// Life of a queue pair. Opening takes two zero-delay events, as it does in ns-3.
+/// Life of a queue pair. Opening takes two zero-delay steps, as it does in ns-3.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(crate) enum QpState {
@@ -223,7 +223,7 @@ impl Qp {
 
     /// What routers see of its acknowledgements.
     pub(crate) fn ack_key(&self, packet: u64) -> RouteKey {
-        RouteKey { src: self.dst, dst: self.src, src_port: self.dst_port, dst_port: self.src_port, packet }
+        self.data_key(packet).reversed()
     }
 }
 

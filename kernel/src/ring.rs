@@ -23,6 +23,15 @@ impl<'a, T: Pod> Ring<'a, T> {
         self.len == self.items.len()
     }
 
+    pub(crate) fn capacity(&self) -> usize {
+        self.items.len()
+    }
+
+    /// How many more items fit.
+    pub(crate) fn room(&self) -> usize {
+        self.items.len() - self.len
+    }
+
     /// # Panics
     /// If the ring is full: the event loop checks before every event.
     pub(crate) fn push(&mut self, item: T) {

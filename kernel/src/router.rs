@@ -19,6 +19,13 @@ pub struct RouteKey {
     pub packet: u64,
 }
 
+impl RouteKey {
+    /// The same for what comes back.
+    pub(crate) fn reversed(self) -> RouteKey {
+        RouteKey { src: self.dst, dst: self.src, src_port: self.dst_port, dst_port: self.src_port, ..self }
+    }
+}
+
 /// Chooses egress ports.
 ///
 /// Who depends on it: the kernel, once per hop and flow if [`PER_FLOW`](Self::PER_FLOW), else once per hop and
@@ -27,7 +34,7 @@ pub trait Router {
     /// The choice does not depend on [`RouteKey::packet`]: the kernel may keep a flow's path.
     const PER_FLOW: bool;
 
-    /// Part of every memo key.
+    /// Name, version and configuration. Not part of memo keys: they hold the paths themselves.
     fn id(&self) -> ModelId;
 
     /// The port `node` sends the packet out of; `None` if no path is up.

@@ -18,4 +18,8 @@ pub trait EgressScheduler {
     /// The priority to serve next, among the set bits of `ready` (bit p: priority p has a frame and is not
     /// paused; never 0). `last` is the scheduler's own byte of state per port, initially 0.
     fn select(&self, last: &mut u8, ready: u8) -> u8;
+
+    /// One state for all that choose alike as long as no other priorities than the set bits of `priorities` have
+    /// frames. Control frames do not count.
+    fn canonical(&self, last: u8, priorities: u8) -> u8;
 }

@@ -27,7 +27,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         packet.hop = packet.hop.saturating_add(1);
         let (priority, bytes) = (packet.priority, packet.bytes);
         if priority != CONTROL_PRIORITY {
-            if self.partitions.parked != 0
+            if self.partitions.parked | self.recordings != 0
                 && !self.models.buffers.is_calm(&self.switches[node.index()], self.reserve[node.index()])
             {
                 self.couple(node);
@@ -141,7 +141,13 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     fn leave_buffer_marked(&mut self, port: PortId, priority: u8, id: PacketId) {
         let ingress = self.give_back(port, id, priority);
         let left_behind = self.queues[queue_index(port, priority)].bytes;
-        if self.models.marker.marks(&mut self.marker_ports[port.index()], left_behind) {
+        let marker_port = &mut self.marker_ports[port.index()];
+        let position = self.models.marker.position(marker_port);
+        let marks = self.models.marker.marks(marker_port, left_behind);
+        if self.recordings != 0 && self.models.marker.position(marker_port) != position {
+            self.interrupt_recording(self.ports[port.index()].partition, false);
+        }
+        if marks {
             self.totals.ecn_marks += 1;
             self.ports[port.index()].marks += 1;
             let packet = self.packets.get_mut(id);

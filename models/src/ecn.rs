@@ -104,11 +104,11 @@ impl Marker for RedMarker<'_> {
     type Port = RedPort;
 
     fn id(&self) -> ModelId {
-        let seed = match self.coins {
-            Coins::PerPort { seed } => ConfigHash::new().with(0).with(seed),
+        let coins = match self.coins {
+            Coins::PerPort { .. } => ConfigHash::new().with(0),
             Coins::Ns3(_) => ConfigHash::new().with(1),
         };
-        let config = self.thresholds.iter().fold(seed.with(self.enabled as u64), |hash, t| {
+        let config = self.thresholds.iter().fold(coins.with(self.enabled as u64), |hash, t| {
             hash.with(t.rate.0).with(t.kmin).with(t.kmax).with(t.pmax.to_bits())
         });
         ModelId { name: "red", version: 1, config: config.finish() }
@@ -128,6 +128,14 @@ impl Marker for RedMarker<'_> {
             return false;
         }
         queue_bytes > u64::from(port.kmax) || self.toss(port, queue_bytes)
+    }
+
+    fn position(&self, port: &RedPort) -> u64 {
+        port.counter
+    }
+
+    fn set_position(&self, port: &mut RedPort, position: u64) {
+        port.counter = position;
     }
 
     fn pfc_built(&mut self) {

@@ -22,6 +22,14 @@ impl EgressScheduler for ControlThenRoundRobin {
         *last = if above != 0 { above } else { ready }.trailing_zeros() as u8;
         *last
     }
+
+    /// The turn is that of the highest of them up to the last one served, or else of the highest.
+    fn canonical(&self, last: u8, priorities: u8) -> u8 {
+        let waiting = priorities & !(1 << CONTROL_PRIORITY);
+        let served = waiting & !(0xfe_u8).checked_shl(last as u32).unwrap_or(0);
+        let turn = if served != 0 { served } else { waiting };
+        turn.checked_ilog2().map_or(0, |priority| priority as u8)
+    }
 }
 
 /// The lowest-numbered priority first: control, then 1, 2, and so on.
@@ -37,6 +45,10 @@ impl EgressScheduler for StrictPriority {
     fn select(&self, _last: &mut u8, ready: u8) -> u8 {
         ready.trailing_zeros() as u8
     }
+
+    fn canonical(&self, _last: u8, _priorities: u8) -> u8 {
+        0
+    }
 }
 
 #[cfg(test)]
@@ -50,6 +62,28 @@ mod tests {
         assert_eq!(next(0b1000), 3);
         assert_eq!([next(0b1010_1010), next(0b1010_1010), next(0b1010_1010), next(0b1010_1010)], [5, 7, 1, 3]);
         assert_eq!([next(0b1001), next(0b1010)], [0, 1]);
+    }
+
+    #[test]
+    fn states_of_one_canonical_form_choose_alike() {
+        let scheduler = ControlThenRoundRobin;
+        let choices = |last: u8, priorities: u8| {
+            // All that may be ready, one after the other.
+            (1..=priorities).filter(move |ready| ready & !priorities == 0).map(move |ready| {
+                let mut last = last;
+                let first = scheduler.select(&mut last, ready);
+                (first, scheduler.select(&mut last, priorities))
+            })
+        };
+        for priorities in [0b1000, 0b1001, 0b0110, 0b1010_1010, 0xff] {
+            for (a, b) in (0..8).flat_map(|a| (0..8).map(move |b| (a, b))) {
+                let alike = scheduler.canonical(a, priorities) == scheduler.canonical(b, priorities);
+                let same = choices(a, priorities).eq(choices(b, priorities));
+                assert!(same || !alike, "{a} {b} among {priorities:b}");
+            }
+        }
+        assert_eq!([0, 3, 7].map(|last| scheduler.canonical(last, 0b1000)), [3; 3]);
+        assert_eq!([1, 2, 4, 6].map(|last| scheduler.canonical(last, 0b0001_0100)), [4, 2, 4, 4]);
     }
 
     #[test]

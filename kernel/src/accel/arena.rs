@@ -103,6 +103,18 @@ impl<'a> Arena<'a> {
         }
     }
 
+    /// Gives back what a block has beyond `len` words.
+    pub(crate) fn shorten(&mut self, block: &mut Block, len: usize) {
+        // A free block has a word at least, its own length.
+        if len > 0 && len < block.len as usize {
+            let head = block.at as usize - 1;
+            self.words[head] = IN_USE | (len as u64 + 1);
+            self.words[head + len + 1] = u64::from(block.len) - len as u64;
+            self.first_free = self.first_free.min(head + len + 1);
+            block.len = len as u32;
+        }
+    }
+
     /// Gives a block back, and forgets it.
     pub(crate) fn free(&mut self, block: &mut Block) {
         let Block { at, len } = core::mem::take(block);
@@ -115,6 +127,15 @@ impl<'a> Arena<'a> {
 
     pub(crate) fn get(&self, block: Block) -> &[u64] {
         &self.words[block.at as usize..(block.at + block.len) as usize]
+    }
+
+    /// Several blocks at once.
+    ///
+    /// # Panics
+    /// If two of them are the same: blocks do not overlap otherwise.
+    pub(crate) fn several<const N: usize>(&mut self, blocks: [Block; N]) -> [&mut [u64]; N] {
+        let ranges = blocks.map(|block| block.at as usize..(block.at + block.len) as usize);
+        self.words.get_disjoint_mut(ranges).expect("blocks do not overlap")
     }
 
     pub(crate) fn get_mut(&mut self, block: Block) -> &mut [u64] {

@@ -5,6 +5,8 @@
 //! and timers leave the simulation until something needs them again.
 
 pub(crate) mod arena;
+pub(crate) mod episode;
+mod label;
 mod park;
 pub(crate) mod partition;
 mod recurrence;
@@ -59,6 +61,16 @@ impl Detector {
     pub const CYCLE: Detector = Detector::Cycle { theta: 20_000, window: Span::from_us(18) };
     /// The paper's with its defaults: theta 5 %, l 2000, samples of 1 us.
     pub const PAPER: Detector = Detector::Paper { theta: 50_000, samples: 2_000, interval: Span::from_us(1) };
+
+    /// A hash of its parameters: part of the memo keys of the bounded tier.
+    fn hash(&self) -> u64 {
+        match *self {
+            Detector::Cycle { theta, window } => mix(mix(1, u64::from(theta)), window.0),
+            Detector::Paper { theta, samples, interval } => {
+                mix(mix(mix(2, u64::from(theta)), u64::from(samples)), interval.0)
+            }
+        }
+    }
 }
 
 /// How to accelerate.
@@ -113,6 +125,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         if how.tier != Tier::Off && self.reserve.is_empty() {
             return Err(CapacityError { what: "snapshot_words", limit: 0 });
         }
+        self.interrupt_recordings();
         self.wake_all();
         let was_off = core::mem::replace(&mut self.acceleration, how).tier == Tier::Off;
         for qp in self.qps.ids() {
@@ -144,6 +157,10 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let id = slot.partition;
         if id.is_none() || !slot.is_open() {
             return;
+        }
+        if self.partitions.is_due(id) {
+            // It is looked up first.
+            return self.lead(qp);
         }
         let partition = self.partitions.get(id);
         let (leader, changed) = (partition.leader, partition.changed);
@@ -180,10 +197,12 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let partition = self.partitions.get_mut(id);
         partition.leader = leader;
         partition.changed = SAME;
-        for_each_qp!(self, id, qp, {
-            let slot = &mut self.qps.slots[qp.index()];
-            slot.peak_frames = slot.frames;
-        });
+        if !self.partitions.get(id).episode.is_recording() {
+            for_each_qp!(self, id, qp, {
+                let slot = &mut self.qps.slots[qp.index()];
+                slot.peak_frames = slot.frames;
+            });
+        }
         self.prepare_to_measure(id, joined);
         self.watch_on(id);
     }
@@ -219,6 +238,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             return;
         }
         self.partitions.get_mut(id).changed = LEFT;
+        self.note_change(id);
         if self.partitions.get(id).leader != qp {
             return;
         }

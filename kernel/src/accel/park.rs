@@ -29,6 +29,15 @@ use bytemuck::{Pod, Zeroable};
 const PORT_ENTRIES: usize = 5;
 const QP_ENTRIES: usize = 4;
 
+/// Its flows go on at their rates.
+pub(crate) const STEADY: u32 = 0;
+/// Whole periods are skipped, which repeat.
+pub(crate) const RECURRENCE: u32 = 1;
+/// What will have become of it at the end is known: it stands in `after`.
+pub(crate) const EPISODE: u32 = 2;
+/// The same becomes of it as of another partition.
+pub(crate) const FOLLOWER: u32 = 3;
+
 /// A stretch that is being skipped.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
@@ -39,12 +48,12 @@ pub(crate) struct Parked {
     pub(crate) span: Span,
     /// The counters at its beginning.
     pub(crate) ledger: Block,
-    /// The state at its beginning, if it is a period.
+    /// The state at the beginning of a period; with [`EPISODE`] and [`FOLLOWER`] that at `since`.
     pub(crate) before: Block,
-    /// The state at `since`.
+    /// The state at `since`; with [`EPISODE`] the value that tells of the end.
     pub(crate) after: Block,
-    /// Whole periods are skipped, which repeat.
-    pub(crate) is_exact: u32,
+    /// Why it is out of the simulation: [`STEADY`], [`RECURRENCE`], [`EPISODE`] or [`FOLLOWER`].
+    pub(crate) kind: u32,
     /// The port whose timer is the wake-up.
     pub(super) anchor: PortId,
 }
@@ -57,7 +66,7 @@ impl Parked {
         ledger: Block::NONE,
         before: Block::NONE,
         after: Block::NONE,
-        is_exact: 0,
+        kind: STEADY,
         anchor: PortId::NONE,
     };
 }
@@ -138,7 +147,12 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let partition = self.partitions.get_mut(id);
         partition.parked = Parked { anchor, ..parked };
         self.partitions.parked += 1;
-        let key = self.clock.issue(parked.until.since(self.now()));
+        let key = match parked.kind {
+            FOLLOWER => return,
+            // A record tells of the end of an instant.
+            EPISODE => EventKey::at_end_of(parked.until, self.partitions.get(id).elder),
+            _ => self.clock.issue(parked.until.since(self.now())),
+        };
         self.schedule(Event::Unpark(anchor), key);
     }
 
@@ -149,10 +163,11 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let of = |qp: QpId| qps.get(qp.index()).map(|slot| slot.partition);
         self.lanes.cut(&mut self.packets, |packet| of(packet.qp()) == Some(id), &mut frames);
         self.lanes.cut_ports(self.ports, |port| port.partition == id);
-        self.shelve(frames);
+        self.on_wire -= self.shelve(frames);
         for_each_port!(self, id, port, {
             let own = core::mem::replace(&mut self.ports[port.index()].lane, PacketList::EMPTY);
-            self.shelve(own);
+            self.on_wire -= self.shelve(own);
+            self.wakes -= usize::from(self.events.pending(self.timers.timer(Event::Wake(port))).is_some());
             for priority in 0..PRIORITIES as u8 {
                 let queue = &mut self.queues[queue_index(port, priority)];
                 let waiting = core::mem::replace(&mut queue.frames, PacketList::EMPTY);
@@ -168,16 +183,25 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         });
     }
 
-    fn shelve(&mut self, mut frames: PacketList) {
+    /// Takes frames out for now; gives their number.
+    fn shelve(&mut self, mut frames: PacketList) -> usize {
+        let mut count = 0;
         while let Some(frame) = frames.pop(&self.packets) {
             self.packets.shelve(frame);
+            count += 1;
         }
+        count
     }
 
     /// The wake-up of a parked partition has come.
     pub(crate) fn unpark(&mut self, anchor: PortId) {
         let id = self.ports[anchor.index()].partition;
-        if id.is_some() {
+        if id.is_none() {
+            return;
+        }
+        if self.partitions.get(id).parked.kind == EPISODE {
+            self.end_episode(id);
+        } else {
             self.wake(id);
         }
     }
@@ -200,7 +224,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             }
             if let Some(mut state) = self.capture(id) {
                 self.lift(id);
-                self.restore(id, state);
+                self.restore(state, 0);
                 self.arena.free(&mut state);
                 renewed += 1;
             }
@@ -210,38 +234,52 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
 
     /// Brings a partition back, if it is parked, as it is now.
     pub(crate) fn wake(&mut self, id: PartitionId) {
-        if !self.partitions.get(id).is_parked() {
+        let partition = self.partitions.get(id);
+        if !partition.is_parked() {
             return;
         }
+        if let EPISODE | FOLLOWER = partition.parked.kind {
+            return self.break_off(id);
+        }
         let now = self.now();
-        let Parked { since, until, span, mut ledger, mut before, mut after, is_exact, anchor } =
-            self.partitions.get(id).parked;
-        debug!("{} ps: partition {} wakes", now.0, id.0);
-        self.skipped.wakes += 1;
-        self.skipped.skip_backs += u64::from(now < until);
-        self.cancel(Event::Unpark(anchor));
-        self.reserve(id, false);
-        let partition = self.partitions.get_mut(id);
-        partition.parked = Parked::NONE;
-        self.partitions.parked -= 1;
+        let Parked { since, span, mut ledger, mut before, mut after, kind, .. } = self.unpark_members(id);
         let passed = now.since(since);
-        if is_exact != 0 {
+        if kind == RECURRENCE {
             let rounds = passed.0 / span.0.max(1);
             let start = since + Span(rounds * span.0);
             self.advance(id, ledger, Share { of: rounds, per: 1 }, start.since(since), false);
             self.coast(id, before, after, rounds);
             self.skipped.time_exact += start.since(since);
-            self.catch_up(id, after, start);
+            self.catch_up(after, start, false);
         } else {
             self.advance(id, ledger, Share { of: passed.0, per: span.0 }, passed, M::Router::PER_FLOW);
             self.skipped.time_bounded += passed;
-            self.catch_up(id, after, now);
+            self.catch_up(after, now, false);
             self.resume_watch(id, passed);
         }
         self.arena.free(&mut ledger);
         self.arena.free(&mut before);
         self.arena.free(&mut after);
         self.watch_on(id);
+    }
+
+    /// A partition is parked no more; its members are still out of the simulation.
+    pub(super) fn unpark_members(&mut self, id: PartitionId) -> Parked {
+        debug!("{} ps: partition {} wakes", self.now().0, id.0);
+        let parked = core::mem::replace(&mut self.partitions.get_mut(id).parked, Parked::NONE);
+        self.partitions.parked -= 1;
+        self.skipped.wakes += 1;
+        self.skipped.skip_backs += u64::from(self.now() < parked.until);
+        self.cancel(Event::Unpark(parked.anchor));
+        self.reserve(id, false);
+        parked
+    }
+
+    /// Simulates a partition from the start that was kept up to the present.
+    pub(super) fn replay(&mut self, id: PartitionId, start: Block, since: SimTime) {
+        self.catch_up(start, since, true);
+        // It may have been found to repeat itself on the way.
+        self.wake(id);
     }
 
     /// Adds what would have been counted. `by_flow`: what ports have sent follows from their flows; else, in whole
@@ -280,7 +318,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         }
     }
 
-    fn count_sent(&mut self, port: PortId, frames: u64, bytes: u64) {
+    pub(super) fn count_sent(&mut self, port: PortId, frames: u64, bytes: u64) {
         let state = &mut self.ports[port.index()];
         state.sent_frames += frames;
         state.sent_bytes += bytes;
@@ -322,6 +360,9 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     fn coast(&mut self, id: PartitionId, before: Block, after: Block, rounds: u64) {
         let mut at = self.arena.get(after)[2] as usize;
         for_each_qp!(self, id, qp, {
+            if !self.qps.slots[qp.index()].is_open() {
+                continue;
+            }
             let words = at..at + Self::CCA_WORDS;
             let before = Self::cca_of(&self.arena.get(before)[words.clone()]);
             let mut state = Self::cca_of(&self.arena.get(after)[words.clone()]);
@@ -333,8 +374,14 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         });
     }
 
-    /// Simulates a partition on its own from `start`, where it is as `state` says, to the present.
-    fn catch_up(&mut self, id: PartitionId, state: Block, start: SimTime) {
+    /// Simulates a partition on its own from `start`, where it is as `state` says, to the present. `accelerates`:
+    /// what repeats itself is skipped.
+    fn catch_up(&mut self, state: Block, start: SimTime, accelerates: bool) {
+        if self.is_catching_up {
+            // Woken on its own way to the present, at an end that was known.
+            return self.restore(state, 0);
+        }
+        self.is_catching_up = true;
         let present = self.clock;
         let main_timer = self.next_timer;
         let lanes = core::mem::replace(&mut self.lanes, Lanes::EMPTY);
@@ -342,18 +389,27 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         self.clock = Clock::default();
         self.clock.advance(EventKey { at: start, tie: Tie::default() });
         self.next_timer = EventKey::NEVER;
-        self.restore(id, state);
+        self.restore(state, 0);
         loop {
             let (lane, lane_due) = self.lanes.first();
             let from_lane = lane_due < self.next_timer;
             let next = lane_due.min(self.next_timer);
-            if next >= present.current() {
+            if next >= present.current() || self.must_stop() {
                 break;
             }
             self.clock.advance(next);
             self.totals.events += 1;
-            if from_lane { self.lane_due(lane) } else { self.timer_due() }
+            if from_lane {
+                self.lane_due(lane)
+            } else {
+                self.timer_due()
+            }
+            if accelerates && self.to_look_at.is_some() {
+                let qp = core::mem::replace(&mut self.to_look_at, QpId::NONE);
+                self.look(qp);
+            }
         }
+        self.is_catching_up = false;
         let side = core::mem::replace(&mut self.lanes, lanes);
         core::mem::swap(&mut self.events, &mut self.side_events);
         self.clock = present;
@@ -432,18 +488,32 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             let slot = &self.qps.slots[qp.index()];
             let frame = Transport::data_bytes(self.models.transport.mtu, slot.header);
             let bytes = u64::from(slot.peak_frames) * u64::from(frame);
+            // Data and acknowledgements mostly pass the same switches; if they are too many, some count twice.
+            let mut seen = heapless::Vec::<NodeId, 16>::new();
             self.each_port(qp, |kernel, port, _| {
                 let node = kernel.fabric.port(port).node;
-                if !kernel.fabric.is_host(node) {
+                if !kernel.fabric.is_host(node) && !seen.contains(&node) {
+                    let _ = seen.push(node);
                     visit(kernel, node, bytes);
                 }
             });
         });
     }
 
-    /// A switch is about to hold so much that parked partitions could feel it: they are woken.
+    /// A switch is about to hold so much that parked partitions could feel it: they are woken, and no record is made.
     #[cold]
     pub(crate) fn couple(&mut self, node: NodeId) {
+        if self.is_catching_up {
+            // Those that are parked have reserved more than this.
+            return;
+        }
+        // First these: whose frame this is, is at no rest that others could take over.
+        for port in self.fabric.ports_of(node) {
+            let id = self.ports[port.index()].partition;
+            if id.is_some() {
+                self.interrupt_recording(id, false);
+            }
+        }
         for port in self.fabric.ports_of(node) {
             let id = self.ports[port.index()].partition;
             if id.is_some() && self.partitions.get(id).is_parked() {
@@ -459,6 +529,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     pub(crate) fn trespass(&mut self, port: PortId, by: Option<PartitionId>) {
         let owner = self.ports[port.index()].partition;
         if owner.is_some() {
+            self.interrupt_recording(owner, false);
             self.wake(owner);
         }
         if let Some(id) = by.filter(|id| id.is_some() && *id != owner) {

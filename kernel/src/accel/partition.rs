@@ -4,6 +4,7 @@
 //! The smaller partition is merged into the larger one. A flow that has finished leaves its ports behind; they are
 //! given up when the partition is next looked at ([`split`](crate::kernel::Kernel::split)).
 
+use super::episode::Episode;
 use super::park::Parked;
 use super::recurrence::Recurrence;
 use super::steady::Steady;
@@ -13,7 +14,7 @@ use crate::kernel::Kernel;
 use crate::memory::{Carver, words_for};
 use crate::models::Models;
 use crate::observer::Observer;
-use crate::qp::CACHED_HOPS;
+use crate::qp::{CACHED_HOPS, Qp};
 use crate::router::{RouteKey, Router};
 use bytemuck::{Pod, Zeroable};
 
@@ -68,6 +69,10 @@ pub(crate) struct Partition {
     pub(crate) recurrence: Recurrence,
     pub(crate) steady: Steady,
     pub(crate) parked: Parked,
+    pub(crate) episode: Episode,
+    /// Whether this slot is in the list of those that have changed, and the next one there.
+    is_due: u32,
+    next_due: PartitionId,
 }
 
 impl Partition {
@@ -85,6 +90,9 @@ impl Partition {
         recurrence: Recurrence::NEW,
         steady: Steady::NEW,
         parked: Parked::NONE,
+        episode: Episode::NONE,
+        is_due: 0,
+        next_due: PartitionId::NONE,
     };
 
     /// Whether it is out of the simulation at present.
@@ -101,6 +109,10 @@ pub(crate) struct Partitions<'a> {
     live: u32,
     /// How many of them are parked.
     pub(crate) parked: u32,
+    /// Slots whose partitions have changed in the present instant, the first to change first. A slot stays in the list
+    /// whatever becomes of its partition.
+    first_due: PartitionId,
+    last_due: PartitionId,
     /// Searches of ports by a router are numbered: a port remembers the last one that found it.
     search: u32,
 }
@@ -112,7 +124,16 @@ impl<'a> Partitions<'a> {
     }
 
     pub(crate) fn carve(carver: &mut Carver<'a>, qps: usize) -> Result<Self, CapacityError> {
-        Ok(Partitions { slots: carver.take(qps)?, used: 0, free: PartitionId::NONE, live: 0, parked: 0, search: 0 })
+        Ok(Partitions {
+            slots: carver.take(qps)?,
+            used: 0,
+            free: PartitionId::NONE,
+            live: 0,
+            parked: 0,
+            first_due: PartitionId::NONE,
+            last_due: PartitionId::NONE,
+            search: 0,
+        })
     }
 
     /// Slots that may be in use.
@@ -130,14 +151,52 @@ impl<'a> Partitions<'a> {
             self.used += 1;
             PartitionId(self.used - 1)
         };
-        self.slots[id.index()] = Partition::EMPTY;
+        self.clear(id);
         id
     }
 
     fn remove(&mut self, id: PartitionId) {
         self.live -= 1;
-        self.slots[id.index()] = Partition { next_free: self.free, ..Partition::EMPTY };
+        self.clear(id);
+        self.slots[id.index()].next_free = self.free;
         self.free = id;
+    }
+
+    fn clear(&mut self, id: PartitionId) {
+        let Partition { is_due, next_due, .. } = self.slots[id.index()];
+        self.slots[id.index()] = Partition { is_due, next_due, ..Partition::EMPTY };
+    }
+
+    /// Puts a slot on the list of those that have changed.
+    pub(super) fn push_due(&mut self, id: PartitionId) {
+        if core::mem::replace(&mut self.get_mut(id).is_due, 1) != 0 {
+            return;
+        }
+        self.get_mut(id).next_due = PartitionId::NONE;
+        let last = core::mem::replace(&mut self.last_due, id);
+        if self.first_due.is_none() {
+            self.first_due = id;
+        } else {
+            self.get_mut(last).next_due = id;
+        }
+    }
+
+    pub(super) fn pop_due(&mut self) -> Option<PartitionId> {
+        let id = self.first_due;
+        if id.is_none() {
+            return None;
+        }
+        self.first_due = self.get(id).next_due;
+        self.get_mut(id).is_due = 0;
+        Some(id)
+    }
+
+    pub(crate) fn any_due(&self) -> bool {
+        self.first_due.is_some()
+    }
+
+    pub(super) fn is_due(&self, id: PartitionId) -> bool {
+        self.get(id).is_due != 0
     }
 
     #[inline(always)]
@@ -177,11 +236,14 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     pub(crate) fn join(&mut self, qp: QpId) {
         let id = self.partitions.insert();
         self.add_qp(id, qp);
+        let priority = self.qps.slots[qp.index()].priority;
         self.each_port(qp, |kernel, port, _| {
             let id = kernel.qps.slots[qp.index()].partition;
             kernel.claim(id, port);
+            kernel.ports[port.index()].priorities |= 1 << priority;
         });
         self.skipped.partitions_max = self.skipped.partitions_max.max(self.partitions.live);
+        self.note_change(self.qps.slots[qp.index()].partition);
     }
 
     /// Brings `port`, and the partition it is in, into partition `id`.
@@ -190,29 +252,22 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         if other == id {
             return;
         }
+        self.interrupt_recording(id, false);
         if other.is_none() {
             self.add_port(id, port);
         } else {
+            self.interrupt_recording(other, true);
             self.wake(other);
             self.merge(id, other);
         }
     }
 
     fn add_qp(&mut self, id: PartitionId, qp: QpId) {
-        let last = self.partitions.get(id).last_qp;
+        self.link_qp(id, qp);
         let slot = &mut self.qps.slots[qp.index()];
         slot.partition = id;
-        slot.next_member = QpId::NONE;
-        slot.prev_member = last;
         let flow = slot.flow;
-        if last.is_some() {
-            self.qps.slots[last.index()].next_member = qp;
-        }
         let partition = self.partitions.get_mut(id);
-        if last.is_none() {
-            partition.first_qp = qp;
-        }
-        partition.last_qp = qp;
         partition.qps += 1;
         partition.elder = partition.elder.min(flow);
         partition.changed = partition.changed.max(JOINED);
@@ -222,6 +277,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let state = &mut self.ports[port.index()];
         state.partition = id;
         state.next_member = PortId::NONE;
+        state.priorities = 0;
         let partition = self.partitions.get_mut(id);
         let last = core::mem::replace(&mut partition.last_port, port);
         if last.is_none() {
@@ -280,7 +336,23 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         if id.is_none() {
             return;
         }
-        let (next, prev) = (slot.next_member, slot.prev_member);
+        self.unlink_qp(id, qp);
+        let partition = self.partitions.get_mut(id);
+        partition.qps -= 1;
+        // A flow that has finished long ago is missed by nobody.
+        if !partition.episode.is_recording() {
+            partition.changed = LEFT;
+        }
+        match (partition.qps, self.memo.is_some()) {
+            (0, true) => self.note_change(id),
+            (0, false) => self.dissolve(id),
+            _ => {}
+        }
+    }
+
+    /// Takes a queue pair out of a partition's list.
+    fn unlink_qp(&mut self, id: PartitionId, qp: QpId) {
+        let Qp { next_member: next, prev_member: prev, .. } = self.qps.slots[qp.index()];
         if next.is_some() {
             self.qps.slots[next.index()].prev_member = prev;
         } else {
@@ -291,15 +363,45 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         } else {
             self.partitions.get_mut(id).first_qp = next;
         }
-        let partition = self.partitions.get_mut(id);
-        partition.qps -= 1;
-        partition.changed = LEFT;
-        if partition.qps == 0 {
-            self.dissolve(id);
+    }
+
+    /// Puts a queue pair at the end of a partition's list.
+    fn link_qp(&mut self, id: PartitionId, qp: QpId) {
+        let last = core::mem::replace(&mut self.partitions.get_mut(id).last_qp, qp);
+        let slot = &mut self.qps.slots[qp.index()];
+        slot.next_member = QpId::NONE;
+        slot.prev_member = last;
+        if last.is_some() {
+            self.qps.slots[last.index()].next_member = qp;
+        } else {
+            self.partitions.get_mut(id).first_qp = qp;
         }
     }
 
-    fn dissolve(&mut self, id: PartitionId) {
+    /// Moves a queue pair of a partition to the end of its list.
+    pub(super) fn move_to_end(&mut self, id: PartitionId, qp: QpId) {
+        self.unlink_qp(id, qp);
+        self.link_qp(id, qp);
+    }
+
+    /// Puts all ports of a partition into this order.
+    pub(super) fn relist_ports(&mut self, id: PartitionId, order: impl Iterator<Item = PortId>) {
+        let (mut first, mut last) = (PortId::NONE, PortId::NONE);
+        for port in order {
+            self.ports[port.index()].next_member = PortId::NONE;
+            if last.is_some() {
+                self.ports[last.index()].next_member = port;
+            } else {
+                first = port;
+            }
+            last = port;
+        }
+        let partition = self.partitions.get_mut(id);
+        (partition.first_port, partition.last_port) = (first, last);
+    }
+
+    pub(super) fn dissolve(&mut self, id: PartitionId) {
+        self.interrupt_recording(id, true);
         self.forget_motion(id);
         for_each_port!(self, id, port, {
             self.ports[port.index()].partition = PartitionId::NONE;

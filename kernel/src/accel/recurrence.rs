@@ -6,9 +6,9 @@
 
 use super::arena::Block;
 use super::mix;
-use super::park::Parked;
+use super::park::{Parked, RECURRENCE};
 use super::partition::{for_each_port, for_each_qp};
-use super::snapshot::HEADER_WORDS;
+use super::snapshot::{HEADER_WORDS, witness};
 use crate::cca::CongestionControl;
 use crate::ids::{PartitionId, QpId};
 use crate::kernel::Kernel;
@@ -215,7 +215,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         }
         let until = SimTime(now.0.saturating_add(span.0.saturating_mul(rounds)));
         self.partitions.get_mut(id).recurrence = Recurrence::NEW;
-        self.park(id, Parked { since: now, until, span, ledger, before, after, is_exact: 1, ..Parked::NONE });
+        self.park(id, Parked { since: now, until, span, ledger, before, after, kind: RECURRENCE, ..Parked::NONE });
         true
     }
 
@@ -224,7 +224,10 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let (before, after) = (self.arena.get(before), self.arena.get(after));
         let controls = before[2] as usize..before[3] as usize;
         // The header tells the lengths of all the rest.
-        if before[..HEADER_WORDS] != after[..HEADER_WORDS] || before[..controls.start] != after[..controls.start] {
+        if before[..HEADER_WORDS] != after[..HEADER_WORDS]
+            || before[..controls.start] != after[..controls.start]
+            || witness(before) != witness(after)
+        {
             return false;
         }
         let mut pairs = before[controls.clone()].chunks(Self::CCA_WORDS).zip(after[controls].chunks(Self::CCA_WORDS));
@@ -244,10 +247,11 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         })
     }
 
-    /// Whether `holds` for the congestion controls of all flows.
+    /// Whether `holds` for the congestion controls of all flows that have not finished.
     fn each_control(&self, id: PartitionId, mut holds: impl FnMut(&M::Cca, QpId) -> bool) -> bool {
         for_each_qp!(self, id, qp, {
-            if !holds(&self.models.ccas[self.qps.slots[qp.index()].cca as usize], qp) {
+            let is_open = self.qps.slots[qp.index()].is_open();
+            if is_open && !holds(&self.models.ccas[self.qps.slots[qp.index()].cca as usize], qp) {
                 return false;
             }
         });

@@ -4,10 +4,12 @@
 //! Equal snapshots are equal states: whatever happens to the partition on its own will be the same. A snapshot is set
 //! up again at any other moment, with any other counters.
 //!
-//! Layout, in words: a header; the ports; the queue pairs; the frames in queues; then all that is pending, frames on
-//! wires and timers, in the order in which it comes due; last the states of the congestion controls, a piece each.
-//! Entities are named by their number in the partition's lists. Behind all that stand the ids that the numbers stood
-//! for; they are no part of the state.
+//! Layout, in words: a header (the numbers of queue pairs and ports and of what is pending; where the congestion
+//! controls, the ids and what is pending begin); the ports; the queue pairs; the frames in queues; then all that is
+//! pending, frames on wires and timers, in the order in which it comes due; last the states of the congestion controls,
+//! a piece each. Entities are named by their number in the partition's lists, where finished flows do not count. Behind
+//! all that stands what is no part of the state: the ids that the numbers stood for, and counters that tell whether
+//! there were pauses, losses or chance since another snapshot.
 
 use super::arena::{Arena, Block};
 use super::partition::{for_each_port, for_each_qp};
@@ -17,6 +19,7 @@ use crate::event::{CCA_TIMERS, Event, EventKey, Tie};
 use crate::ids::{PacketId, PartitionId, PortId, QpId};
 use crate::kernel::{CcaState, Kernel, queue_index};
 use crate::lane::Merge;
+use crate::marker::Marker;
 use crate::models::Models;
 use crate::observer::Observer;
 use crate::packet::{Packet, PacketList};
@@ -24,13 +27,17 @@ use crate::port::Port;
 use crate::qp::{CACHED_HOPS, Qp};
 use crate::queue::EventQueue;
 use crate::router::Router;
-use crate::scheduler::PRIORITIES;
+use crate::scheduler::{EgressScheduler, PRIORITIES};
 use crate::units::{SimTime, Span};
 use bytemuck::{Pod, Zeroable};
 
-pub(super) const HEADER_WORDS: usize = 4;
-const PORT_WORDS: usize = 6;
-const QP_WORDS: usize = 16;
+pub(super) const HEADER_WORDS: usize = 5;
+const PORT_WORDS: usize = 5;
+/// Per port: pauses, losses, and the position in its random sequence.
+pub(super) const WITNESS_WORDS: usize = 3;
+/// Stands in for the number of a flow that has finished and is still in its NIC's queue.
+const FINISHED: u64 = u32::MAX as u64;
+const QP_WORDS: usize = 17;
 const FRAME_WORDS: usize = 6;
 const HOP_WORDS: usize = 3;
 /// Key and name of something pending.
@@ -125,9 +132,17 @@ struct Members<'s> {
 
 impl<'s> Members<'s> {
     fn of(words: &'s [u64]) -> Members<'s> {
-        let (qps, ports) = ((words[0] >> 32) as usize, words[0] as u32 as usize);
+        let (qps, ports) = counts(words);
         let ids = &words[words[3] as usize..];
         Members { qps: &ids[..qps], ports: &ids[qps..qps + ports] }
+    }
+
+    fn all_qps(&self) -> impl Iterator<Item = QpId> + use<'s> {
+        self.qps.iter().map(|id| QpId(*id as u32))
+    }
+
+    fn all_ports(&self) -> impl Iterator<Item = PortId> + use<'s> {
+        self.ports.iter().map(|id| PortId(*id as u32))
     }
 
     fn qp(&self, number: u32) -> QpId {
@@ -139,25 +154,44 @@ impl<'s> Members<'s> {
     }
 }
 
+/// How many queue pairs and ports a snapshot tells of.
+pub(super) fn counts(words: &[u64]) -> (usize, usize) {
+    ((words[0] >> 32) as usize, words[0] as u32 as usize)
+}
+
+/// The state in a snapshot, without what stands behind it.
+pub(super) fn state(words: &[u64]) -> &[u64] {
+    &words[..words[3] as usize]
+}
+
+/// Whether a snapshot has something pending in its own instant.
+pub(super) fn is_mid_instant(words: &[u64]) -> bool {
+    words[1] > 0 && words[words[4] as usize] == 0
+}
+
+/// What stands behind the state in a whole snapshot.
+pub(super) fn witness(words: &[u64]) -> &[u64] {
+    let (qps, ports) = counts(words);
+    &words[words[3] as usize..][..qps + ports + WITNESS_WORDS * ports]
+}
+
 /// Words that a value of type `T` takes.
 const fn pod_words<T>() -> usize {
     size_of::<T>().div_ceil(8)
 }
 
-fn carry_port(carry: &mut impl Carry, port: &mut Port) {
-    let Port { occupied, paused, pausing, scheduler, .. } = port;
-    let pad = &mut [0; 4];
-    let [a, b, c, d] = pad;
-    carry.bytes([occupied, paused, pausing, scheduler, a, b, c, d]);
+/// `turn`: the state of the scheduler in its canonical form. It is compared only: what has been served since is not
+/// forgotten.
+fn carry_port(carry: &mut impl Carry, port: &mut Port, mut turn: u8) {
+    let Port { occupied, paused, pausing, .. } = port;
+    let [a, b, c, d] = &mut [0; 4];
+    carry.bytes([occupied, paused, pausing, &mut turn, a, b, c, d]);
     carry.word(&mut port.backlog);
-    // Compared only: whether a PAUSE has come or a frame was lost in between.
-    let (mut pauses, mut drops) = (port.pauses, port.drops);
-    carry.word(&mut pauses);
-    carry.word(&mut drops);
 }
 
-/// `chunk`: where in its chunk the receiver is matters to what it acknowledges.
-fn carry_qp(carry: &mut impl Carry, qp: &mut Qp, now: SimTime, chunk: u64) {
+/// `chunk`: where in its chunk the receiver is matters to what it acknowledges; `begun`: so does whether it has come
+/// so far that it acknowledges all.
+fn carry_qp(carry: &mut impl Carry, qp: &mut Qp, now: SimTime, chunk: u64, mut begun: u64) {
     let acked = qp.snd_una;
     carry.position(&mut qp.snd_nxt, acked);
     carry.position(&mut qp.expected, acked);
@@ -179,6 +213,7 @@ fn carry_qp(carry: &mut impl Carry, qp: &mut Qp, now: SimTime, chunk: u64) {
     carry.position(&mut qp.last_nack, acked);
     let mut phase = if chunk == 0 { 0 } else { qp.expected % chunk };
     carry.word(&mut phase);
+    carry.word(&mut begun);
     // Cached for a rate and a size: not known at the new ones.
     qp.paced_rate.0 = 0;
 }
@@ -198,8 +233,9 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     fn number(&mut self, id: PartitionId) -> usize {
         let (mut qps, mut ports) = (0, 0);
         for_each_qp!(self, id, qp, {
-            self.qps.slots[qp.index()].local = qps;
-            qps += 1;
+            let slot = &mut self.qps.slots[qp.index()];
+            slot.local = if slot.is_open() { qps } else { FINISHED as u32 };
+            qps += u32::from(slot.is_open());
         });
         for_each_port!(self, id, port, {
             self.ports[port.index()].local = ports;
@@ -211,21 +247,28 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             + pod_words::<crate::kernel::LossLink<M>>();
         let hops = if self.models.telemetry_needed() { MAX_INT_HOPS * HOP_WORDS } else { 0 };
         let items = self.most_items(id);
+        // Every member is in one NIC's queue at most, those that have finished too.
+        let queued = self.partitions.get(id).qps as usize;
         HEADER_WORDS
             + qps
-            + ports
-            + ports * (PORT_WORDS + PRIORITIES * 2 + policies)
+            + queued
+            + ports * (1 + WITNESS_WORDS + PORT_WORDS + PRIORITIES * 2 + policies)
             + qps * (QP_WORDS + 1 + pod_words::<CcaState<M>>())
             + frames * (FRAME_WORDS + 1 + hops)
             + items * (ITEM_WORDS + size_of::<Item>() / 8)
     }
 
-    /// Whether the state of a partition can be told: its flows are under way, nothing in it is about to change in a
-    /// way that only the whole fabric could tell.
+    /// Whether the state of a partition can be told: its flows are under way or have left nothing behind, nothing in
+    /// it is about to change in a way that only the whole fabric could tell.
     fn is_regular(&self, id: PartitionId) -> bool {
         for_each_qp!(self, id, qp, {
             let slot = &self.qps.slots[qp.index()];
-            if !slot.is_open() || slot.path_epoch != self.route_epoch || slot.retries > 0 {
+            let is_regular = if slot.is_open() {
+                slot.path_epoch == self.route_epoch && slot.retries == 0
+            } else {
+                slot.frames == 0
+            };
+            if !is_regular {
                 return false;
             }
         });
@@ -260,52 +303,74 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     }
 
     fn fill(&mut self, id: PartitionId, words: &mut [u64]) -> Option<()> {
-        let now = self.now();
-        let (qps, ports) = (self.partitions.get(id).qps, self.partitions.get(id).ports);
+        let (mut qps, ports) = (0, self.partitions.get(id).ports);
         let store = &mut Store { words, at: HEADER_WORDS };
         for_each_port!(self, id, port, {
             self.carry_port_and_policies(store, port);
             self.store_nic(store, port);
         });
         for_each_qp!(self, id, qp, {
-            let chunk = self.chunk(qp);
-            carry_qp(store, &mut self.qps.slots[qp.index()], now, chunk);
+            if self.qps.slots[qp.index()].is_open() {
+                self.carry_queue_pair(store, qp);
+                qps += 1;
+            }
         });
         for_each_port!(self, id, port, {
             self.store_queues(store, port)?;
         });
+        let pending_at = store.at as u64;
         let items = self.store_pending(store, id)?;
         let cca_at = store.at as u64;
         for_each_qp!(self, id, qp, {
-            let mut state = self.relative_cca(qp)?;
-            store.pod(&mut state);
+            if self.qps.slots[qp.index()].is_open() {
+                let mut state = self.relative_cca(qp)?;
+                store.pod(&mut state);
+            }
         });
         let ids_at = store.at as u64;
         self.store_ids(store, id);
-        let header = [u64::from(qps) << 32 | u64::from(ports), items, cca_at, ids_at];
+        self.store_witness(store, id);
+        let header = [qps << 32 | u64::from(ports), items, cca_at, ids_at, pending_at];
         store.words[..HEADER_WORDS].copy_from_slice(&header);
         Some(())
     }
 
     fn store_ids(&self, store: &mut Store<'_>, id: PartitionId) {
         for_each_qp!(self, id, qp, {
-            store.word(&mut u64::from(qp.0));
+            if self.qps.slots[qp.index()].is_open() {
+                store.word(&mut u64::from(qp.0));
+            }
         });
         for_each_port!(self, id, port, {
             store.word(&mut u64::from(port.0));
         });
     }
 
-    /// The chunk length, if it has an effect on what a receiver does.
-    fn chunk(&self, qp: QpId) -> u64 {
-        let transport = &self.models.transport;
-        let counts = transport.back_to_chunk || self.qps.slots[qp.index()].expected < transport.ack_interval;
-        if counts { transport.chunk } else { 0 }
+    fn store_witness(&self, store: &mut Store<'_>, id: PartitionId) {
+        for_each_port!(self, id, port, {
+            self.port_witness(port).iter_mut().for_each(|word| store.word(word));
+        });
+    }
+
+    /// What tells that there were pauses, losses or chance at a port: these counters stand still otherwise.
+    pub(super) fn port_witness(&self, port: PortId) -> [u64; WITNESS_WORDS] {
+        let Port { pauses, drops, .. } = self.ports[port.index()];
+        [pauses, drops, self.models.marker.position(&self.marker_ports[port.index()])]
+    }
+
+    fn carry_queue_pair(&mut self, carry: &mut impl Carry, qp: QpId) {
+        let (transport, slot) = (&self.models.transport, &mut self.qps.slots[qp.index()]);
+        let begun = slot.expected.min(transport.ack_interval);
+        // The chunk length, if it has an effect on what a receiver does.
+        let counts = transport.back_to_chunk || begun < transport.ack_interval;
+        carry_qp(carry, slot, self.clock.now(), if counts { transport.chunk } else { 0 }, begun);
     }
 
     fn carry_port_and_policies(&mut self, carry: &mut impl Carry, port: PortId) {
         let info = *self.fabric.port(port);
-        carry_port(carry, &mut self.ports[port.index()]);
+        let state = &mut self.ports[port.index()];
+        let turn = self.models.scheduler.canonical(state.scheduler, state.priorities);
+        carry_port(carry, state, turn);
         let (time_unit, byte_unit) = self.telemetry_units();
         let mut phase = self.ports[port.index()].sent_bytes % byte_unit;
         carry.word(&mut phase);
@@ -314,12 +379,26 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         for priority in 0..PRIORITIES as u8 {
             carry.word(&mut self.queues[queue_index(port, priority)].bytes);
             // What this port's frames hold at the other end.
-            carry.pod(&mut self.buffer_queues[queue_index(info.peer, priority)]);
+            let held = &mut self.buffer_queues[queue_index(info.peer, priority)];
+            let mut to = *held;
+            carry.pod(&mut to);
+            let node = self.fabric.port(info.peer).node;
+            self.models.buffers.replace(&mut self.switches[node.index()], held, to);
         }
-        carry.pod(&mut self.marker_ports[port.index()]);
+        self.carry_marker(carry, port);
         if info.loss != 0 {
             carry.pod(&mut self.loss_links[info.link.index()]);
         }
+    }
+
+    /// Where chance is stays where it is.
+    fn carry_marker(&mut self, carry: &mut impl Carry, port: PortId) {
+        let marker = &self.models.marker;
+        let state = &mut self.marker_ports[port.index()];
+        let position = marker.position(state);
+        marker.set_position(state, 0);
+        carry.pod(state);
+        marker.set_position(state, position);
     }
 
     /// What telemetry rounds clock and counters down to, if any flow reads it.
@@ -327,19 +406,39 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         if self.models.telemetry_needed() { self.models.telemetry.units() } else { (Span(1), 1) }
     }
 
-    /// The order of a NIC's queue pairs and its position; the queue itself stays as it is.
+    /// The order of a NIC's queue pairs, and its position among them: the place in the queue, and the policy's index.
     fn store_nic(&self, store: &mut Store<'_>, port: PortId) {
         let nic = &self.nics[port.index()];
-        let local = |qp: QpId| if qp.is_some() { u64::from(self.qps.slots[qp.index()].local) } else { u64::MAX };
-        let mut position = local(nic.cursor) << 32 | u64::from(nic.cursor_index);
+        let (mut length, position_at) = (nic.len() as u64, store.at + 1);
+        let mut position = u64::MAX << 32 | u64::from(nic.cursor_index);
+        store.word(&mut length);
         store.word(&mut position);
-        let mut order = nic.len() as u64;
         let mut qp = nic.first();
-        while qp.is_some() {
-            order = super::mix(order, local(qp));
+        for place in 0..length {
+            if qp == nic.cursor {
+                store.words[position_at] = place << 32 | u64::from(nic.cursor_index);
+            }
+            store.word(&mut u64::from(self.qps.slots[qp.index()].local));
             qp = nic.next(self.qps.slots, qp);
         }
-        store.word(&mut order);
+    }
+
+    /// Takes a NIC's position over; its queue stays as it is.
+    fn load_nic(&mut self, load: &mut Load<'_>, port: PortId) {
+        let (mut length, mut position) = (0, 0);
+        load.word(&mut length);
+        load.word(&mut position);
+        load.at += length as usize;
+        let nic = &mut self.nics[port.index()];
+        nic.cursor_index = position as u32;
+        nic.cursor = QpId::NONE;
+        let mut qp = nic.first();
+        for place in 0..length {
+            if place == position >> 32 {
+                nic.cursor = qp;
+            }
+            qp = nic.next(self.qps.slots, qp);
+        }
     }
 
     fn store_queues(&mut self, store: &mut Store<'_>, port: PortId) -> Option<()> {
@@ -454,7 +553,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     }
 
     /// Frames of a partition's flows.
-    fn frames(&self, id: PartitionId) -> usize {
+    pub(super) fn frames(&self, id: PartitionId) -> usize {
         let mut frames = 0;
         for_each_qp!(self, id, qp, {
             frames += self.qps.slots[qp.index()].frames as usize;
@@ -513,38 +612,36 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         self.ports[port.index()].lane.iter(&self.packets).any(|frame| self.packets.get(frame).is_pfc())
     }
 
-    /// Sets a partition up as a snapshot says, now, and with the counters and acknowledged bytes its members have
-    /// now. Its frames and timers must be out of the simulation.
-    pub(crate) fn restore(&mut self, id: PartitionId, block: Block) {
+    /// Sets the members of a snapshot, at `from` in its block, up as it says, now, and with the counters and
+    /// acknowledged bytes they have now. Their frames and timers must be out of the simulation.
+    pub(crate) fn restore(&mut self, block: Block, from: usize) {
         let arena = core::mem::replace(&mut self.arena, Arena::empty());
-        self.set_up(id, arena.get(block));
+        self.set_up(&arena.get(block)[from..]);
         self.arena = arena;
     }
 
-    fn set_up(&mut self, id: PartitionId, words: &[u64]) {
-        let now = self.now();
+    fn set_up(&mut self, words: &[u64]) {
         let members = Members::of(words);
         let load = &mut Load { words, at: HEADER_WORDS };
-        for_each_port!(self, id, port, {
+        for port in members.all_ports() {
             self.carry_port_and_policies(load, port);
-            // The NIC's queue.
-            load.at += 2;
+            self.load_nic(load, port);
             self.ports[port.index()].idle_from = EventKey::default();
-        });
-        for_each_qp!(self, id, qp, {
-            let chunk = self.chunk(qp);
-            carry_qp(load, &mut self.qps.slots[qp.index()], now, chunk);
-        });
-        for_each_port!(self, id, port, {
+        }
+        for qp in members.all_qps() {
+            self.carry_queue_pair(load, qp);
+            self.qps.slots[qp.index()].frames = 0;
+        }
+        for port in members.all_ports() {
             self.load_queues(load, &members, port);
-        });
+        }
         self.load_pending(load, &members, words[1]);
-        for_each_qp!(self, id, qp, {
+        for qp in members.all_qps() {
             let mut state = CcaState::<M>::zeroed();
             load.pod(&mut state);
             self.qps.cca[qp.index()] = self.with_origin(qp, |cca, _, origin| cca.absolute(&state, origin));
             self.resume_timeout(qp);
-        });
+        }
     }
 
     fn load_queues(&mut self, load: &mut Load<'_>, members: &Members<'_>, port: PortId) {
@@ -565,6 +662,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let mut frame = Packet { qp: qp.0, epoch: self.route_epoch, ..Packet::default() };
         frame.ingress = self.fabric.port(sender).peer.0;
         carry_frame(load, &mut frame, self.clock.now(), self.qps.slots[qp.index()].snd_una);
+        self.qps.slots[qp.index()].frames += 1;
         let packet = self.packets.unshelve(frame);
         for hop in 0..frame.int_hops {
             let mut relative = IntHop::default();
@@ -597,6 +695,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
                 FRAME => {
                     let frame = self.load_frame(load, members);
                     self.packets.get_mut(frame).arrival = key;
+                    self.on_wire += 1;
                     self.put_on_wire(frame, &mut merge);
                     key = self.packets.get(frame).arrival;
                 }
@@ -608,6 +707,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
                 }
                 WAKE => {
                     let port = members.port(local);
+                    self.wakes += 1;
                     self.schedule(Event::Wake(port), key);
                 }
                 _ => {

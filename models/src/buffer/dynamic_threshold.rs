@@ -156,6 +156,11 @@ impl BufferManager for DynamicThreshold {
         most + LARGEST_FRAME as u64 + RESUME_OFFSET as u64 <= lowest
     }
 
+    fn replace(&self, switch: &mut Shared, queue: &mut Held, to: Held) {
+        switch.used = switch.used - queue.shared() + to.shared();
+        *queue = to;
+    }
+
     fn shared_bytes(&self, switch: &Shared) -> u64 {
         switch.used as u64
     }

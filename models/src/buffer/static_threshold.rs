@@ -71,6 +71,11 @@ impl BufferManager for StaticThreshold {
         true
     }
 
+    fn replace(&self, switch: &mut Bytes, queue: &mut Bytes, to: Bytes) {
+        switch.0 = switch.0 - queue.0 + to.0;
+        *queue = to;
+    }
+
     fn shared_bytes(&self, switch: &Bytes) -> u64 {
         switch.0
     }
