@@ -1,14 +1,14 @@
 //! The header: the same frame in every format version, with a payload that depends on the version.
 
+use crate::checksum::{CHECKSUM, checksum};
 use crate::error::FormatError;
-use crc::{CRC_32_ISO_HDLC, Crc};
 use serde::{Deserialize, Serialize};
 
 /// The first bytes of every memo file.
 pub const MAGIC: [u8; 8] = *b"\x89WHM\r\n\x1a\n";
 
 /// The format version this crate reads and writes.
-pub const FORMAT_VERSION: u16 = 0;
+pub const FORMAT_VERSION: u16 = 1;
 
 /// The longest header this crate writes, in bytes.
 pub const HEADER_MAX: usize = PREFIX + PAYLOAD_MAX + CHECKSUM;
@@ -17,9 +17,6 @@ pub const HEADER_MAX: usize = PREFIX + PAYLOAD_MAX + CHECKSUM;
 const PREFIX: usize = MAGIC.len() + 2 + 2;
 /// A `u32` and a `u64` as varints of seven bits a byte.
 const PAYLOAD_MAX: usize = 5 + 10;
-const CHECKSUM: usize = 4;
-
-const CRC: Crc<u32> = Crc::<u32>::new(&CRC_32_ISO_HDLC);
 
 /// What a memo file says about itself: its records hold only for a simulation with the same numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,9 +29,9 @@ pub struct Header {
     pub models: u64,
 }
 
-/// The payload of version 0. The format version is outside: it says how the payload is to be read.
+/// The payload of version 1. The format version is outside: it says how the payload is to be read.
 #[derive(Serialize, Deserialize)]
-struct PayloadV0 {
+struct PayloadV1 {
     kernel_version: u32,
     models: u64,
 }
@@ -48,7 +45,7 @@ pub fn write_header(header: &Header, out: &mut [u8]) -> Result<usize, FormatErro
     if header.format_version != FORMAT_VERSION {
         return Err(FormatError::UnsupportedVersion { found: header.format_version });
     }
-    let payload = PayloadV0 { kernel_version: header.kernel_version, models: header.models };
+    let payload = PayloadV1 { kernel_version: header.kernel_version, models: header.models };
     // Encoded aside first: only then is the length known that the caller's buffer must have.
     let mut encoded = [0; PAYLOAD_MAX];
     let encoded = postcard::to_slice(&payload, &mut encoded).map_err(|_| FormatError::Malformed)?;
@@ -57,20 +54,20 @@ pub fn write_header(header: &Header, out: &mut [u8]) -> Result<usize, FormatErro
     let Some(out) = out.get_mut(..need) else {
         return Err(FormatError::BufferTooSmall { need });
     };
-    let (body, checksum) = out.split_at_mut(need - CHECKSUM);
+    let (body, tail) = out.split_at_mut(need - CHECKSUM);
     body[..8].copy_from_slice(&MAGIC);
     body[8..10].copy_from_slice(&header.format_version.to_le_bytes());
     body[10..PREFIX].copy_from_slice(&(encoded.len() as u16).to_le_bytes());
     body[PREFIX..].copy_from_slice(encoded);
-    checksum.copy_from_slice(&CRC.checksum(body).to_le_bytes());
+    tail.copy_from_slice(&checksum(body));
     Ok(need)
 }
 
 /// Reads the header at the start of `bytes`; gives the bytes after it, too.
 ///
 /// # Errors
-/// Every [`FormatError`] except `BufferTooSmall`. Damage is looked for first: `UnsupportedVersion` means a sound
-/// file of another version.
+/// Every [`FormatError`] except `BufferTooSmall` and `RecordTooLong`. Damage is looked for first: `UnsupportedVersion`
+/// means a sound file of another version.
 pub fn read_header(bytes: &[u8]) -> Result<(Header, &[u8]), FormatError> {
     let magic = &bytes[..bytes.len().min(MAGIC.len())];
     if !MAGIC.starts_with(magic) {
@@ -83,18 +80,18 @@ pub fn read_header(bytes: &[u8]) -> Result<(Header, &[u8]), FormatError> {
     let (Some(body), Some(tail)) = (bytes.get(..payload_end), bytes.get(payload_end..)) else {
         return Err(FormatError::Truncated);
     };
-    let Some((checksum, rest)) = tail.split_first_chunk::<CHECKSUM>() else {
+    let Some((expected, rest)) = tail.split_first_chunk::<CHECKSUM>() else {
         return Err(FormatError::Truncated);
     };
-    if CRC.checksum(body) != u32::from_le_bytes(*checksum) {
+    if checksum(body) != *expected {
         return Err(FormatError::Corrupt);
     }
     let format_version = u16::from_le_bytes([v0, v1]);
     if format_version != FORMAT_VERSION {
         return Err(FormatError::UnsupportedVersion { found: format_version });
     }
-    match postcard::take_from_bytes::<PayloadV0>(&body[PREFIX..]) {
-        Ok((PayloadV0 { kernel_version, models }, [])) => Ok((Header { format_version, kernel_version, models }, rest)),
+    match postcard::take_from_bytes::<PayloadV1>(&body[PREFIX..]) {
+        Ok((PayloadV1 { kernel_version, models }, [])) => Ok((Header { format_version, kernel_version, models }, rest)),
         _ => Err(FormatError::Malformed),
     }
 }
@@ -103,7 +100,8 @@ pub fn read_header(bytes: &[u8]) -> Result<(Header, &[u8]), FormatError> {
 mod tests {
     use super::*;
 
-    const SAMPLE: Header = Header { format_version: 0, kernel_version: 300, models: 0x0123_4567_89ab_cdef };
+    const SAMPLE: Header =
+        Header { format_version: FORMAT_VERSION, kernel_version: 300, models: 0x0123_4567_89ab_cdef };
 
     /// Room for a header and some bytes after it.
     const ROOM: usize = HEADER_MAX + 64;
@@ -122,8 +120,8 @@ mod tests {
         out[8..10].copy_from_slice(&version.to_le_bytes());
         out[10..12].copy_from_slice(&(payload.len() as u16).to_le_bytes());
         out[12..end].copy_from_slice(payload);
-        let checksum = CRC.checksum(&out[..end]).to_le_bytes();
-        out[end..end + 4].copy_from_slice(&checksum);
+        let tail = checksum(&out[..end]);
+        out[end..end + 4].copy_from_slice(&tail);
         (out, end + 4)
     }
 
@@ -149,14 +147,13 @@ mod tests {
         #[rustfmt::skip]
         let expected = [
             0x89, 0x57, 0x48, 0x4d, 0x0d, 0x0a, 0x1a, 0x0a, // magic
-            0, 0, // format version
+            1, 0, // format version
             11, 0, // payload length
             0xac, 0x02, // 300 as a varint
             0xef, 0x9b, 0xaf, 0xcd, 0xf8, 0xac, 0xd1, 0x91, 0x01, // the models as a varint
         ];
         assert_eq!(bytes[..length - 4], expected);
-        assert_eq!(bytes[length - 4..length], CRC.checksum(&expected).to_le_bytes());
-        assert_eq!(CRC.checksum(b"123456789"), 0xcbf4_3926);
+        assert_eq!(bytes[length - 4..length], checksum(&expected));
     }
 
     #[test]
@@ -204,8 +201,11 @@ mod tests {
 
     #[test]
     fn another_version_is_not_damage() {
+        for found in [0, 2, 7, u16::MAX] {
+            let (bytes, length) = framed(found, &[1, 2, 3, 4, 5]);
+            assert_eq!(read_header(&bytes[..length]), Err(FormatError::UnsupportedVersion { found }));
+        }
         let (bytes, length) = framed(7, &[1, 2, 3, 4, 5]);
-        assert_eq!(read_header(&bytes[..length]), Err(FormatError::UnsupportedVersion { found: 7 }));
         let mut damaged = bytes;
         damaged[13] ^= 1;
         assert_eq!(read_header(&damaged[..length]), Err(FormatError::Corrupt));
@@ -217,11 +217,11 @@ mod tests {
 
     #[test]
     fn a_payload_must_decode_and_be_used_up() {
-        assert!(read_header(&framed(0, &[1, 2]).0).is_ok());
+        assert!(read_header(&framed(FORMAT_VERSION, &[1, 2]).0).is_ok());
         // Empty, one field, a byte too many, a varint without end, a number beyond its type.
         let payloads: [&[u8]; 5] = [&[], &[1], &[1, 2, 3], &[0x80; 15], &[0xff, 0xff, 0xff, 0xff, 0x7f, 0]];
         for payload in payloads {
-            assert_eq!(read_header(&framed(0, payload).0), Err(FormatError::Malformed), "{payload:?}");
+            assert_eq!(read_header(&framed(FORMAT_VERSION, payload).0), Err(FormatError::Malformed), "{payload:?}");
         }
     }
 

@@ -17,13 +17,14 @@
 
 use core::panic::PanicInfo;
 use wormhole_kernel::event::{Clock, TimerId};
+use wormhole_kernel::memo::MemoStore;
 use wormhole_kernel::memory::Carver;
 use wormhole_kernel::queue::{EventQueue, Heap4, Wheel};
 use wormhole_kernel::scheduler::EgressScheduler;
 use wormhole_kernel::timing::LinkTiming;
 use wormhole_kernel::units::{BitRate, SimTime, Span};
 use wormhole_kernel::{FlowSpec, Kernel, Limits, LinkSpec, NodeId, NodeKind};
-use wormhole_memo_fmt::{HEADER_MAX, Header, read_header, write_header};
+use wormhole_memo_fmt::{FORMAT_VERSION, HEADER_MAX, Header, Reader, Store, read_header, write_header, write_record};
 use wormhole_models::cca::{AnyCca, Hpcc, HpccConfig};
 use wormhole_models::profile::Ps;
 use wormhole_models::router::{Route, TableRouter};
@@ -33,6 +34,8 @@ use wormhole_models::timing::Ns3Timing;
 /// Enough for either queue with [`TIMERS`] timers; [`queue_keeps_order`] says so if it no longer is.
 const WORDS: usize = 20_000;
 const TIMERS: usize = 64;
+/// Enough for a store with one small record.
+const STORE_WORDS: usize = 64;
 
 #[panic_handler]
 fn panic(_: &PanicInfo<'_>) -> ! {
@@ -50,6 +53,7 @@ pub extern "C" fn wormhole_no_std_proof() -> i32 {
         Ns3Timing.serialise(core::hint::black_box(1_000), BitRate(100_000_000_000)) == Span::from_ns(79),
         memo_header_is_read_back(),
         flow_completes(&mut [0; WORDS]),
+        memo_record_is_found(&mut [0; STORE_WORDS]) == Some(true),
     ];
     steps.iter().position(|passed| !passed).map_or(0, |step| step as i32 + 1)
 }
@@ -78,9 +82,14 @@ fn priorities_take_turns() -> bool {
     [2, 3, 2, 3].iter().all(|&priority| ControlThenRoundRobin.select(&mut last, ready) == priority)
 }
 
+fn memo_header() -> Header {
+    let models = core::hint::black_box(0x0123_4567_89ab_cdef);
+    Header { format_version: FORMAT_VERSION, kernel_version: 1, models }
+}
+
 /// What was written is read back; damage is found.
 fn memo_header_is_read_back() -> bool {
-    let header = Header { format_version: 0, kernel_version: 1, models: core::hint::black_box(0x0123_4567_89ab_cdef) };
+    let header = memo_header();
     let mut bytes = [0; HEADER_MAX];
     let Ok(length) = write_header(&header, &mut bytes) else {
         return false;
@@ -105,4 +114,20 @@ fn flow_completes(memory: &mut [u64]) -> bool {
     let flow = FlowSpec::new(NodeId(0), NodeId(1), 20_000, SimTime::ZERO);
     let run = kernel.add_flow(&flow).is_ok() && kernel.run_until(SimTime::MAX).is_ok();
     run && kernel.poll_completion().is_some_and(|done| done.bytes == 20_000 && done.fct > Span::from_us(4))
+}
+
+/// A record written to a file is read, loaded into a store and found by its key, and by no other.
+fn memo_record_is_found(memory: &mut [u64]) -> Option<bool> {
+    let (key, value) = (core::hint::black_box([1, 0, 0, 0, u64::MAX]), [3 << 32 | 4, 1 << 62]);
+    let mut file = [0; 128];
+    let mut length = write_header(&memo_header(), &mut file).ok()?;
+    length += write_record(&key, &value, &mut file[length..]).ok()?;
+    let mut store = Store::new(memory);
+    for record in Reader::new(&file[..length]).ok()? {
+        if !store.load(&record.ok()?) {
+            return None;
+        }
+    }
+    let found = store.find(&key) == Some(&value[..]);
+    Some(found && store.find(&key[1..]).is_none())
 }
