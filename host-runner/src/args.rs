@@ -1,15 +1,40 @@
 //! Arguments that commands share.
 
+use crate::input::diagnostics::Diagnostics;
 use crate::load::Files;
+use crate::memo::{Memo, MemoKeys, MemoOptions};
 use crate::scenario::{CcaName, DEFAULT_MAX_PACKETS, Options, Profile, Routing};
 use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};
 use wormhole_kernel::Span;
 use wormhole_kernel::accel::{Acceleration, Detector, Tier};
 
-/// What is simulated, and how.
+/// What is simulated, and how it is accelerated.
 #[derive(Args, Debug)]
 pub(crate) struct ScenarioArgs {
+    #[command(flatten)]
+    pub(crate) input: InputArgs,
+    #[command(flatten)]
+    accel: AccelArgs,
+    #[command(flatten)]
+    memo: MemoArgs,
+}
+
+impl ScenarioArgs {
+    /// The choices that are not in input files.
+    pub(crate) fn options(&self) -> Options {
+        Options { acceleration: self.accel.acceleration(), ..self.input.options() }
+    }
+
+    /// What is memoised; `None` if it cannot be as it is asked for: the findings say why.
+    pub(crate) fn memo(&self) -> (Option<Memo>, Diagnostics) {
+        self.memo.open(self.accel.acceleration().tier)
+    }
+}
+
+/// What is simulated.
+#[derive(Args, Debug)]
+pub(crate) struct InputArgs {
     /// Topology file.
     #[arg(long, value_name = "FILE")]
     topology: PathBuf,
@@ -40,11 +65,9 @@ pub(crate) struct ScenarioArgs {
     /// Granularity of rates as of hardware registers, in bit/s (HPCC, profile ps); 0: none.
     #[arg(long, value_name = "BPS", default_value_t = 0)]
     rate_quantum: u64,
-    #[command(flatten)]
-    accel: AccelArgs,
 }
 
-impl ScenarioArgs {
+impl InputArgs {
     /// The input files.
     pub(crate) fn files(&self) -> Files {
         Files {
@@ -60,7 +83,7 @@ impl ScenarioArgs {
         &self.flows
     }
 
-    /// The choices that are not in input files.
+    /// The choices that are not in input files; every event is executed.
     pub(crate) fn options(&self) -> Options {
         Options {
             profile: self.profile,
@@ -68,8 +91,8 @@ impl ScenarioArgs {
             cca: self.cca,
             routing: self.routing,
             max_packets: self.max_packets,
-            acceleration: self.accel.acceleration(),
             rate_quantum: self.rate_quantum,
+            ..Options::PLAIN
         }
     }
 }
@@ -142,6 +165,38 @@ impl AccelArgs {
     }
 }
 
+/// Share of hits that are checked, in percent, unless the user says otherwise.
+const DEFAULT_CHECK: &str = if cfg!(debug_assertions) { "10" } else { "0" };
+
+/// What to memoise.
+#[derive(Args, Debug)]
+pub(crate) struct MemoArgs {
+    /// Memo file: its records are used, and new ones are added to it. It is made if it is not there.
+    #[arg(long, value_name = "FILE")]
+    memo: Option<PathBuf>,
+    /// How alike partitions must be to share a record; default: exact with --accel exact, quantised with bounded.
+    #[arg(long, value_enum, value_name = "KEYS")]
+    memo_keys: Option<MemoKeys>,
+    /// Most memory for records, in MB.
+    #[arg(long, value_name = "MB", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..))]
+    memo_limit: u32,
+    /// Share of hits that are simulated all the same and compared with their records, in percent (exact keys).
+    #[arg(long, value_name = "PERCENT", default_value = DEFAULT_CHECK, value_parser = share)]
+    memo_check: u32,
+}
+
+impl MemoArgs {
+    /// For runs of up to this tier.
+    pub(crate) fn open(&self, tier: Tier) -> (Option<Memo>, Diagnostics) {
+        Memo::open(self.options(), self.memo.as_deref(), tier)
+    }
+
+    fn options(&self) -> MemoOptions {
+        let limit_words = self.memo_limit as usize * (1_000_000 / size_of::<u64>());
+        MemoOptions { keys: self.memo_keys, check: self.memo_check, limit_words }
+    }
+}
+
 /// The tiers that equal ns-3, or else it is a fault.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum ReferenceTier {
@@ -172,6 +227,17 @@ fn parts_per_million(text: &str) -> Result<u32, String> {
     match (percent * 1e4).round() as u32 {
         0 => Err("the least is 0.0001".into()),
         parts => Ok(parts),
+    }
+}
+
+/// A share in percent, from 0 to 100, in parts per million.
+fn share(text: &str) -> Result<u32, String> {
+    let percent: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    // Not a number is in no range.
+    if (0.0..=100.0).contains(&percent) {
+        Ok((percent * 1e4).round() as u32)
+    } else {
+        Err("it must be 0 to 100".into())
     }
 }
 
@@ -242,6 +308,27 @@ mod tests {
         }
         assert_eq!(parse("--accel most").err(), Some(ErrorKind::InvalidValue));
         assert_eq!(parse("--detector none").err(), Some(ErrorKind::InvalidValue));
+    }
+
+    fn memo(options: &str) -> Result<MemoOptions, ErrorKind> {
+        let words = "wormhole --topology t --flows f".split(' ').chain(options.split_whitespace());
+        Line::try_parse_from(words).map(|line| line.args.memo.options()).map_err(|error| error.kind())
+    }
+
+    #[test]
+    fn memoisation_has_limits_and_checks() {
+        let debug = cfg!(debug_assertions);
+        let check = if debug { 100_000 } else { 0 };
+        assert_eq!(memo(""), Ok(MemoOptions { keys: None, check, limit_words: 8_000_000 }));
+        let keys = Some(MemoKeys::Exact);
+        let options = "--memo-keys exact --memo-limit 1 --memo-check 2.5";
+        assert_eq!(memo(options), Ok(MemoOptions { keys, check: 25_000, limit_words: 125_000 }));
+        assert_eq!(memo("--memo-check 100").map(|memo| memo.check), Ok(1_000_000));
+        for check in ["-1", "100.1", "nan", "x"] {
+            assert_eq!(memo(&format!("--memo-check={check}")), Err(ErrorKind::ValueValidation), "{check}");
+        }
+        assert_eq!(memo("--memo-limit 0"), Err(ErrorKind::ValueValidation));
+        assert_eq!(memo("--memo-keys some"), Err(ErrorKind::InvalidValue));
     }
 
     #[test]

@@ -1,19 +1,24 @@
 //! Commands and exit codes.
 
-use crate::args::{ReferenceTier, ScenarioArgs, fraction};
-use crate::ending::{ExitStatus, explain};
-use crate::load::{Loaded, load_files};
+use crate::args::{InputArgs, MemoArgs, ReferenceTier, ScenarioArgs, fraction};
+use crate::ending::{ExitStatus, explain, out_of};
+use crate::fcg::{NoGraph, flow_graph};
+use crate::input::diagnostics::Diagnostics;
+use crate::input::units;
+use crate::load::{Files, Loaded, load_files};
+use crate::memo::{Memo, MemoCommand};
 use crate::outputs::{EventTrace, PfcLog, Summary, fct_rows, write_fct_csv, write_links_csv, write_pfc};
 use crate::progress::ProgressLine;
 use crate::scenario::{Options, Scenario};
-use crate::simulate::{Outcome, Refusal, simulate};
+use crate::simulate::{Outcome, Refusal, simulate_memoised};
 use crate::verify::{Report, Verification, verify};
 use crate::{demo, reference, table};
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use wormhole_kernel::SimTime;
 use wormhole_kernel::accel::Tier;
 
 /// Packet-level simulator of the networks that train large models.
@@ -43,7 +48,14 @@ enum Command {
         /// What may be skipped.
         #[arg(long, value_enum, default_value = "off")]
         accel: ReferenceTier,
+        #[command(flatten)]
+        memo: MemoArgs,
     },
+    /// Look after memo files: what runs with --memo have kept.
+    #[command(subcommand)]
+    Memo(MemoCommand),
+    /// Print the flow conflict graph at an instant: flows with their sending rates, and which of them share links.
+    Fcg(FcgArgs),
 }
 
 #[derive(Args, Debug)]
@@ -75,13 +87,40 @@ struct VerifyArgs {
     max_error: Option<f64>,
 }
 
+#[derive(Args, Debug)]
+struct FcgArgs {
+    #[command(flatten)]
+    input: InputArgs,
+    /// Simulated time, such as 2.000005s or 5us.
+    #[arg(long, value_name = "TIME", value_parser = instant)]
+    at: SimTime,
+    /// For people, or for Graphviz.
+    #[arg(long, value_enum, default_value = "text")]
+    format: GraphFormat,
+}
+
+/// How a graph is written.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum GraphFormat {
+    /// A line for each flow and each edge.
+    Text,
+    /// The language of Graphviz.
+    Dot,
+}
+
+fn instant(text: &str) -> Result<SimTime, String> {
+    units::time(text).map(SimTime)
+}
+
 /// Executes a command and says how it went.
 pub fn execute(cli: Cli) -> ExitCode {
     let status = match cli.command {
         Command::Run(args) => run(&args),
         Command::Demo => demo::run(),
         Command::Verify(args) => run_verify(&args),
-        Command::Reference { folders, accel } => compare(&folders, accel),
+        Command::Reference { folders, accel, memo } => compare(&folders, accel, &memo),
+        Command::Memo(command) => command.execute(),
+        Command::Fcg(args) => run_fcg(&args),
     };
     match status {
         Ok(status) => status.into(),
@@ -95,46 +134,67 @@ pub fn execute(cli: Cli) -> ExitCode {
 }
 
 /// Reads a scenario; tells on standard error what was found and what the files were taken for.
-fn load(files: &ScenarioArgs) -> Option<Scenario> {
-    let Loaded { scenario, description, found } = load_files(&files.files(), &files.options());
-    for finding in found.all() {
-        eprintln!("{finding}");
-    }
+fn load(files: &Files, options: &Options) -> Option<Scenario> {
+    let Loaded { scenario, description, found } = load_files(files, options);
+    tell(&found);
     if scenario.is_some() {
         eprintln!("{description}");
     }
     scenario
 }
 
+/// Tells findings on standard error.
+fn tell(found: &Diagnostics) {
+    found.all().iter().for_each(|finding| eprintln!("{finding}"));
+}
+
+/// Scenario and memo of a command; tells on standard error what is odd about them.
+fn open(args: &ScenarioArgs) -> Option<(Scenario, Memo)> {
+    let scenario = load(&args.input.files(), &args.options())?;
+    let (memo, found) = args.memo();
+    tell(&found);
+    Some((scenario, memo?))
+}
+
+/// Extends the memo file, if there is one, and tells what is odd. The status is [`ExitStatus::Done`] unless a record
+/// has proved wrong.
+fn finish(memo: Memo) -> io::Result<ExitStatus> {
+    let found = memo.finish()?;
+    tell(&found);
+    Ok(if found.has_errors() { ExitStatus::ErrorBound } else { ExitStatus::Done })
+}
+
 fn run(args: &RunArgs) -> io::Result<ExitStatus> {
-    let Some(scenario) = load(&args.scenario) else { return Ok(ExitStatus::BadInput) };
+    let Some((scenario, mut memo)) = open(&args.scenario) else { return Ok(ExitStatus::BadInput) };
     if args.events.is_some() && scenario.acceleration.tier != Tier::Off {
         eprintln!("warning: stretches that are skipped are not in the trace; --accel off executes every event");
     }
     std::fs::create_dir_all(&args.out)?;
     let mut pfc = PfcLog::default();
-    let outcome = match simulate_with_trace(&scenario, &mut pfc, args.events.as_deref())? {
+    let outcome = match simulate_with_trace(&scenario, &mut memo, &mut pfc, args.events.as_deref())? {
         Ok(outcome) => outcome,
-        Err(refused) => return Ok(report_refusals(args.scenario.flows(), &refused)),
+        Err(refused) => return Ok(report_refusals(args.scenario.input.flows(), &refused)),
     };
     write_results(&args.out, &scenario, &outcome, &pfc)?;
+    let records = finish(memo)?;
     let mut out = io::stdout();
     write!(out, "{}", table::summary(&scenario, &outcome))?;
     writeln!(out, "results are in {}", args.out.display())?;
-    Ok(explain(&outcome))
+    Ok(explain(&outcome).unless(records))
 }
 
 /// Simulates, with a progress line on a terminal and a trace if a file is given.
 fn simulate_with_trace(
     scenario: &Scenario,
+    memo: &mut Memo,
     pfc: &mut PfcLog,
     trace: Option<&Path>,
 ) -> io::Result<Result<Outcome, Vec<Refusal>>> {
     let progress = ProgressLine::new(scenario.flows.len() as u64);
     let mut tell = |p| progress.tell(p);
-    let Some(path) = trace else { return Ok(simulate(scenario, pfc, &mut tell)) };
+    let Some(path) = trace else { return Ok(simulate_memoised(scenario, memo, pfc, &mut tell)) };
     let mut trace = EventTrace::new(File::create(path)?);
-    let outcome = simulate(scenario, (pfc, &mut trace), &mut tell);
+    let outcome = simulate_memoised(scenario, memo, (pfc, &mut trace), &mut tell);
     trace.finish()?;
     Ok(outcome)
 }
@@ -166,24 +226,25 @@ fn write_results(folder: &Path, scenario: &Scenario, outcome: &Outcome, pfc: &Pf
 }
 
 fn run_verify(args: &VerifyArgs) -> io::Result<ExitStatus> {
-    let Some(scenario) = load(&args.scenario) else { return Ok(ExitStatus::BadInput) };
+    let Some((scenario, mut memo)) = open(&args.scenario) else { return Ok(ExitStatus::BadInput) };
     std::fs::create_dir_all(&args.out)?;
     let mut run = |scenario: &Scenario| {
         let progress = ProgressLine::new(scenario.flows.len() as u64);
-        simulate(scenario, (), &mut |p| progress.tell(p))
+        simulate_memoised(scenario, &mut memo, (), &mut |p| progress.tell(p))
     };
     let Verification { plain, report } = match verify(&scenario, args.ensemble, args.max_error, &mut run) {
         Ok(verification) => verification,
-        Err(refused) => return Ok(report_refusals(args.scenario.flows(), &refused)),
+        Err(refused) => return Ok(report_refusals(args.scenario.input.flows(), &refused)),
     };
     let path = args.out.join("verify.json");
     write_report(&path, &report)?;
+    let records = finish(memo)?;
     let mut out = io::stdout();
     write!(out, "{report}")?;
     writeln!(out, "the figures are in {}", path.display())?;
     let faults = report.faults();
     faults.iter().for_each(|fault| eprintln!("{fault}"));
-    Ok(if faults.is_empty() { explain(&plain) } else { ExitStatus::ErrorBound })
+    Ok(if faults.is_empty() { explain(&plain).unless(records) } else { ExitStatus::ErrorBound })
 }
 
 fn write_report(path: &Path, report: &Report) -> io::Result<()> {
@@ -193,19 +254,39 @@ fn write_report(path: &Path, report: &Report) -> io::Result<()> {
     out.flush()
 }
 
-fn compare(folders: &[PathBuf], accel: ReferenceTier) -> io::Result<ExitStatus> {
+fn compare(folders: &[PathBuf], accel: ReferenceTier, memo: &MemoArgs) -> io::Result<ExitStatus> {
     let options = Options { acceleration: accel.acceleration(), ..reference::NS3 };
+    let (memo, found) = memo.open(options.acceleration.tier);
+    tell(&found);
+    let Some(mut memo) = memo else { return Ok(ExitStatus::BadInput) };
+    let mut simulate = |scenario: &Scenario, pfc: &mut PfcLog| simulate_memoised(scenario, &mut memo, pfc, &mut |_| {});
     let (mut out, mut equal, mut all) = (io::stdout(), 0, 0);
     for folder in folders {
         for run in reference::find_runs(folder)? {
-            let comparison = reference::compare(&run, &options);
+            let comparison = reference::compare_with(&run, &options, &mut simulate);
             writeln!(out, "{comparison}")?;
             all += 1;
             equal += (comparison.verdict == reference::Verdict::Equal) as usize;
         }
     }
     writeln!(out, "{equal} of {all} runs equal ns-3")?;
-    Ok(if equal == all && all > 0 { ExitStatus::Done } else { ExitStatus::Differs })
+    let records = finish(memo)?;
+    Ok(if equal == all && all > 0 { records } else { ExitStatus::Differs })
+}
+
+fn run_fcg(args: &FcgArgs) -> io::Result<ExitStatus> {
+    let Some(scenario) = load(&args.input.files(), &args.input.options()) else { return Ok(ExitStatus::BadInput) };
+    let graph = match flow_graph(&scenario, args.at) {
+        Ok(graph) => graph,
+        Err(NoGraph::Refused(refused)) => return Ok(report_refusals(args.input.flows(), &refused)),
+        Err(NoGraph::OutOf(fault)) => return Ok(out_of(&fault)),
+    };
+    let mut out = io::stdout();
+    match args.format {
+        GraphFormat::Text => write!(out, "{graph}")?,
+        GraphFormat::Dot => write!(out, "{}", graph.dot())?,
+    }
+    Ok(ExitStatus::Done)
 }
 
 #[cfg(test)]

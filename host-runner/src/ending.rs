@@ -2,6 +2,7 @@
 
 use crate::simulate::{Ending, Outcome};
 use std::process::ExitCode;
+use wormhole_kernel::CapacityError;
 
 /// Exit codes. 2 is clap's, for a command line it does not understand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,15 +21,23 @@ pub enum ExitStatus {
     OutOfLimits = 6,
     /// A run differs from its reference.
     Differs = 7,
-    /// Acceleration has changed results by more than it may.
+    /// Acceleration has changed results by more than it may, or a memo record is not what its simulation gives.
     ErrorBound = 8,
+    /// Memo files were made with different models: they cannot be merged.
+    Unlike = 9,
 }
 
 impl ExitStatus {
+    /// This one, unless the other tells of something.
+    pub(crate) fn unless(self, other: ExitStatus) -> ExitStatus {
+        if other == ExitStatus::Done { self } else { other }
+    }
+
     /// The exit codes, for `--help`.
     pub const HELP: &str = "Exit codes: 0 done, 1 a file cannot be read or written, 2 bad command line, 3 bad input, \
                             4 flows stalled or given up, 5 PFC deadlock, 6 out of limits, 7 a reference run differs, \
-                            8 acceleration has changed results by more than it may";
+                            8 acceleration or a memo record has changed results by more than it may, \
+                            9 memo files of different models";
 }
 
 impl From<ExitStatus> for ExitCode {
@@ -68,10 +77,13 @@ pub fn explain(outcome: &Outcome) -> ExitStatus {
             }
             ExitStatus::Deadlock
         }
-        Ending::OutOf(fault) => {
-            // The other limits follow from the scenario: only frames can run out.
-            eprintln!("{fault}; raise it with --max-packets");
-            ExitStatus::OutOfLimits
-        }
+        Ending::OutOf(fault) => out_of(fault),
     }
+}
+
+/// Says on standard error which limit is too low.
+pub(crate) fn out_of(fault: &CapacityError) -> ExitStatus {
+    // The other limits follow from the scenario: only frames can run out.
+    eprintln!("{fault}; raise it with --max-packets");
+    ExitStatus::OutOfLimits
 }

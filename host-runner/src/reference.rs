@@ -4,8 +4,8 @@ use crate::input::diagnostics::Diagnostics;
 use crate::input::fct::{self, FctRow};
 use crate::load::{Files, load_files};
 use crate::outputs::{PfcLog, fct_rows, write_pfc};
-use crate::scenario::{Options, Profile};
-use crate::simulate::simulate;
+use crate::scenario::{Options, Profile, Scenario};
+use crate::simulate::{Outcome, Refusal, simulate};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use wormhole_kernel::accel::Tier;
@@ -78,16 +78,29 @@ pub fn find_runs(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(runs)
 }
 
+/// Makes a run: [`simulate`], perhaps with memoisation.
+pub type Runner<'r> = dyn FnMut(&Scenario, &mut PfcLog) -> Result<Outcome, Vec<Refusal>> + 'r;
+
 /// Makes the run of a folder and compares. `options` are [`NS3`], perhaps with an acceleration.
 pub fn compare(folder: &Path, options: &Options) -> Comparison {
+    compare_with(folder, options, &mut |scenario, pfc| simulate(scenario, pfc, &mut |_| {}))
+}
+
+/// As [`compare`], with runs of the caller's making.
+pub fn compare_with(folder: &Path, options: &Options, simulate: &mut Runner<'_>) -> Comparison {
     let name = folder.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
     let mut comparison =
         Comparison { name, verdict: Verdict::Equal, flows: 0, packet_hops: 0, cpu_s: 0.0, event_ratio: None };
-    comparison.verdict = run(folder, options, &mut comparison).unwrap_or_else(Verdict::Unusable);
+    comparison.verdict = run(folder, options, simulate, &mut comparison).unwrap_or_else(Verdict::Unusable);
     comparison
 }
 
-fn run(folder: &Path, options: &Options, comparison: &mut Comparison) -> Result<Verdict, String> {
+fn run(
+    folder: &Path,
+    options: &Options,
+    simulate: &mut Runner<'_>,
+    comparison: &mut Comparison,
+) -> Result<Verdict, String> {
     let file = |name: &str| folder.join(name);
     let files = Files {
         topology: file("topology.txt"),
@@ -107,7 +120,7 @@ fn run(folder: &Path, options: &Options, comparison: &mut Comparison) -> Result<
     }
     comparison.flows = want.len();
     let mut pfc = PfcLog::default();
-    let outcome = simulate(&scenario, &mut pfc, &mut |_| {}).map_err(|refused| refused[0].error.to_string())?;
+    let outcome = simulate(&scenario, &mut pfc).map_err(|refused| refused[0].error.to_string())?;
     comparison.packet_hops = outcome.totals.packet_hops;
     comparison.cpu_s = outcome.cpu.as_secs_f64();
     comparison.event_ratio = (options.acceleration.tier != Tier::Off).then(|| outcome.event_ratio());

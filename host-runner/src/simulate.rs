@@ -2,16 +2,19 @@
 
 use crate::cpu::CpuClock;
 use crate::ideal::ideal_fct;
+use crate::memo::{Memo, MemoReport, RunStore};
 use crate::scenario::{Profile, Routing, Scenario};
 use std::time::{Duration, Instant};
 use wormhole_kernel::accel::{Skipped, Tier};
 use wormhole_kernel::fabric::PortInfo;
 use wormhole_kernel::kernel::{PausedQueue, Step, Totals};
+use wormhole_kernel::memo::KERNEL_VERSION;
 use wormhole_kernel::router::Router;
 use wormhole_kernel::{
     CapacityError, Completion, Error, FabricSize, Kernel, Limits, ModelSet, Models, NodeId, Observer, PortStats,
     SimTime, Span,
 };
+use wormhole_memo_fmt::{FORMAT_VERSION, Header};
 use wormhole_models::ecn::Ns3Coins;
 use wormhole_models::profile::{Ns3, Ps};
 use wormhole_models::router::{Ecmp, EcmpHash, Spray};
@@ -75,6 +78,8 @@ pub struct Outcome {
     pub totals: Totals,
     /// What acceleration has done.
     pub skipped: Skipped,
+    /// What memoisation has done.
+    pub memo: MemoReport,
     /// Each port, its neighbour and its counters.
     pub ports: Vec<PortReport>,
     /// When the last thing happened.
@@ -115,7 +120,7 @@ pub struct Refusal {
     pub error: Error,
 }
 
-/// Runs a scenario. `tell` hears of progress a few times a second.
+/// Runs a scenario without memoisation. `tell` hears of progress a few times a second.
 ///
 /// # Errors
 /// Everything the kernel refuses.
@@ -124,11 +129,38 @@ pub fn simulate<O: Observer>(
     observer: O,
     tell: &mut dyn FnMut(Progress),
 ) -> Result<Outcome, Vec<Refusal>> {
+    with_models(scenario, Run { scenario, memo: None, observer, tell })
+}
+
+/// As [`simulate`], but what `memo` has of earlier runs is looked up, and what is new goes there.
+///
+/// # Errors
+/// Everything the kernel refuses.
+pub fn simulate_memoised<O: Observer>(
+    scenario: &Scenario,
+    memo: &mut Memo,
+    observer: O,
+    tell: &mut dyn FnMut(Progress),
+) -> Result<Outcome, Vec<Refusal>> {
+    with_models(scenario, Run { scenario, memo: Some(memo), observer, tell })
+}
+
+/// Something to do with a scenario's models. Every profile and router is a type of its own.
+pub(crate) trait WithModels {
+    /// What comes of it.
+    type Output;
+
+    /// Does it.
+    fn with<M: Models>(self, models: ModelSet<'_, M>) -> Self::Output;
+}
+
+/// Makes the models of a scenario and does something with them.
+pub(crate) fn with_models<W: WithModels>(scenario: &Scenario, work: W) -> W::Output {
     let salted = EcmpHash::Salted(scenario.seed);
     match (scenario.profile, scenario.routing) {
-        (Profile::Ns3, _) => run(scenario, ns3_models(scenario, Ecmp::new(EcmpHash::Ns3)), observer, tell),
-        (Profile::Ps, Routing::Ecmp) => run(scenario, ps_models(scenario, Ecmp::new(salted)), observer, tell),
-        (Profile::Ps, Routing::Spray) => run(scenario, ps_models(scenario, Spray::new(scenario.seed)), observer, tell),
+        (Profile::Ns3, _) => work.with(ns3_models(scenario, Ecmp::new(EcmpHash::Ns3))),
+        (Profile::Ps, Routing::Ecmp) => work.with(ps_models(scenario, Ecmp::new(salted))),
+        (Profile::Ps, Routing::Spray) => work.with(ps_models(scenario, Spray::new(scenario.seed))),
     }
 }
 
@@ -153,23 +185,73 @@ fn ps_models<R: Router>(scenario: &Scenario, router: R) -> ModelSet<'_, Ps<'_, R
     models
 }
 
+/// A run of a scenario to its end.
+struct Run<'r, O> {
+    scenario: &'r Scenario,
+    memo: Option<&'r mut Memo>,
+    observer: O,
+    tell: &'r mut dyn FnMut(Progress),
+}
+
+impl<O: Observer> WithModels for Run<'_, O> {
+    type Output = Result<Outcome, Vec<Refusal>>;
+
+    fn with<M: Models>(self, models: ModelSet<'_, M>) -> Self::Output {
+        let Run { scenario, mut memo, observer, tell } = self;
+        let how = memo.as_ref().and_then(|memo| memo.how(scenario.acceleration.tier));
+        // Before the kernel, which borrows it for as long as it lives.
+        let mut records = vec![0u64; memo.as_ref().filter(|_| how.is_some()).map_or(0, |memo| memo.limit_words())];
+        let mut store = RunStore::new(&mut records);
+        let limits = limits(scenario);
+        let mut memory = memory::<M, O>(scenario, &limits, &models);
+        let mut kernel = kernel(scenario, &mut memory, models, &limits, observer)?;
+        kernel.accelerate(scenario.acceleration).map_err(refused)?;
+        if let (Some(memo), Some(how)) = (&mut memo, how) {
+            let (format_version, kernel_version) = (FORMAT_VERSION, KERNEL_VERSION);
+            memo.begin(Header { format_version, kernel_version, models: kernel.memo_models() }, &mut store);
+            kernel.memoise(&mut store, how).map_err(refused)?;
+        }
+        let mut outcome = run(scenario, kernel, tell)?;
+        outcome.memo.bytes = store.bytes();
+        if let Some(memo) = memo {
+            memo.end(&outcome.memo.counts, store);
+        }
+        Ok(outcome)
+    }
+}
+
+fn refused(fault: CapacityError) -> Vec<Refusal> {
+    vec![Refusal { flow: None, error: fault.into() }]
+}
+
+/// Memory for a scenario's kernel.
+pub(crate) fn memory<M: Models, O: Observer>(
+    scenario: &Scenario,
+    limits: &Limits,
+    models: &ModelSet<'_, M>,
+) -> Vec<u64> {
+    vec![0; Kernel::<M, O>::words(FabricSize::of(&scenario.nodes, &scenario.links), limits, models)]
+}
+
+/// The kernel of a scenario, without its flows.
+pub(crate) fn kernel<'a, M: Models, O: Observer>(
+    scenario: &Scenario,
+    memory: &'a mut [u64],
+    models: ModelSet<'a, M>,
+    limits: &Limits,
+    observer: O,
+) -> Result<Kernel<'a, M, O>, Vec<Refusal>> {
+    Kernel::new(memory, &scenario.nodes, &scenario.links, models, limits, observer)
+        .map_err(|error| vec![Refusal { flow: None, error }])
+}
+
+/// Runs a kernel that is set up but for what comes from outside.
 fn run<M: Models, O: Observer>(
     scenario: &Scenario,
-    models: ModelSet<'_, M>,
-    observer: O,
+    mut kernel: Kernel<'_, M, O>,
     tell: &mut dyn FnMut(Progress),
 ) -> Result<Outcome, Vec<Refusal>> {
-    let limits = limits(scenario);
-    let size = FabricSize::of(&scenario.nodes, &scenario.links);
-    let mut memory = vec![0u64; Kernel::<M, O>::words(size, &limits, &models)];
-    let refuse = |flow, error| vec![Refusal { flow, error }];
-    let kernel = Kernel::new(&mut memory, &scenario.nodes, &scenario.links, models, &limits, observer);
-    let mut kernel = kernel.map_err(|e| refuse(None, e))?;
-    kernel.accelerate(scenario.acceleration).map_err(|e| refuse(None, e.into()))?;
-    let ideals = add_flows(scenario, &mut kernel)?;
-    for event in &scenario.link_events {
-        kernel.set_link(event.at, event.link, event.up).map_err(|e| refuse(None, e))?;
-    }
+    let ideals = add_inputs(scenario, &mut kernel)?;
     let (cpu, wall) = (CpuClock::start(), Instant::now());
     let mut flows = Vec::with_capacity(scenario.flows.len());
     let ending = drive(scenario, &mut kernel, &ideals, &mut flows, tell);
@@ -179,12 +261,26 @@ fn run<M: Models, O: Observer>(
         flows,
         totals: kernel.totals(),
         skipped: kernel.skipped(),
+        memo: MemoReport { counts: kernel.memoised(), bytes: 0 },
         ports: port_reports(&kernel),
         end: kernel.now(),
         ending,
         cpu: cpu.elapsed(),
         wall: wall.elapsed(),
     })
+}
+
+/// Adds flows and link changes; gives the ideal FCT of each flow, by token.
+pub(crate) fn add_inputs<M: Models, O: Observer>(
+    scenario: &Scenario,
+    kernel: &mut Kernel<'_, M, O>,
+) -> Result<Vec<Span>, Vec<Refusal>> {
+    let ideals = add_flows(scenario, kernel)?;
+    for event in &scenario.link_events {
+        let set = kernel.set_link(event.at, event.link, event.up);
+        set.map_err(|error| vec![Refusal { flow: None, error }])?;
+    }
+    Ok(ideals)
 }
 
 /// Adds all flows; gives the ideal FCT of each, by token.
@@ -242,7 +338,7 @@ fn drive<M: Models, O: Observer>(
 }
 
 /// Room for everything the scenario can hold: memory is only used as it is touched.
-fn limits(scenario: &Scenario) -> Limits {
+pub(crate) fn limits(scenario: &Scenario) -> Limits {
     let flows = scenario.flows.len().max(1);
     Limits {
         queued_flows: flows,

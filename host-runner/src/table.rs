@@ -24,6 +24,8 @@ pub fn summary(scenario: &Scenario, outcome: &Outcome) -> String {
             ("event ratio", format!("{:.2} ({} events skipped)", s.event_ratio, s.events_skipped)),
             ("time skipped, exact", format!("{:.3} us, summed over partitions", s.time_exact_ns as f64 / 1e3)),
             ("time skipped, bounded", format!("{:.3} us, summed over partitions", s.time_bounded_ns as f64 / 1e3)),
+            ("memo hits, misses", format!("{}, {}", s.memo_hits, s.memo_misses)),
+            ("time skipped, memo", format!("{:.3} us, summed over partitions", s.time_memo_ns as f64 / 1e3)),
         ]);
     }
     rows.iter().map(|(name, value)| format!("{name:<28} {value}\n")).collect()

@@ -71,8 +71,22 @@ fn check(arguments: &str, output: &Output, folder: &Path) {
         Some("verify") => {
             contains_all(&text, &["2 of 2 flows", "event ratio", "3 runs", "checked/verify.json"], arguments);
         }
+        Some("memo") => check_memo(arguments, &text),
+        Some("fcg") => contains_all(README, &[&text], arguments),
         other => panic!("do not know how to check {other:?}"),
     }
+}
+
+/// Checks what a command about memo files says.
+fn check_memo(arguments: &str, text: &str) {
+    let words: &[&str] = match arguments.split_whitespace().nth(1) {
+        Some("info") => &["records.whm", "models", "distinct keys"],
+        Some("verify") => &["records.whm: ", "all sound"],
+        Some("merge") => &["all.whm: ", " bytes"],
+        Some("gc") => &["all.whm: ", "bytes before"],
+        other => panic!("do not know how to check memo {other:?}"),
+    };
+    contains_all(text, words, arguments);
 }
 
 /// Every file and every key that README lists is there, and no others.

@@ -46,6 +46,26 @@ pub struct Summary {
     pub buffer_couplings: u64,
     /// Events put back whose order among partitions in step was a guess.
     pub contested: u64,
+    /// Look-ups of partitions that found a record and used it.
+    pub memo_hits: u64,
+    /// Look-ups that found none.
+    pub memo_misses: u64,
+    /// Partitions that waited for another one of the same key, begun in the same instant.
+    pub memo_followers: u64,
+    /// Records found and not used.
+    pub memo_refused: u64,
+    /// Episodes that could not be kept.
+    pub memo_unkept: u64,
+    /// Hits that were simulated all the same and compared.
+    pub memo_checked: u64,
+    /// Records in memory at the end, in bytes.
+    pub memo_bytes: u64,
+    /// Patterns met.
+    pub pattern_instances: u64,
+    /// Those that had not been met before in this run.
+    pub distinct_patterns: u64,
+    /// Simulated time skipped by records, summed over partitions, in nanoseconds.
+    pub time_memo_ns: u64,
     /// Simulated time at the end, in nanoseconds.
     pub sim_time_ns: u64,
     /// Processor time of the run, set-up excluded.
@@ -73,7 +93,7 @@ pub struct Summary {
 impl Summary {
     /// Sums a run up.
     pub fn new(scenario: &Scenario, outcome: &Outcome) -> Summary {
-        let (totals, skipped) = (&outcome.totals, &outcome.skipped);
+        let (totals, skipped, memo) = (&outcome.totals, &outcome.skipped, &outcome.memo.counts);
         let fcts = || outcome.flows.iter().map(|r| r.completion.fct.0 as f64 / 1e3);
         let cpu_s = outcome.cpu.as_secs_f64();
         Summary {
@@ -96,6 +116,16 @@ impl Summary {
             skip_backs: skipped.skip_backs,
             buffer_couplings: skipped.buffer_couplings,
             contested: skipped.contested,
+            memo_hits: memo.hits,
+            memo_misses: memo.misses,
+            memo_followers: memo.followers,
+            memo_refused: memo.refused,
+            memo_unkept: memo.unkept,
+            memo_checked: memo.checked,
+            memo_bytes: outcome.memo.bytes,
+            pattern_instances: memo.instances,
+            distinct_patterns: memo.distinct,
+            time_memo_ns: memo.time.as_ns(),
             sim_time_ns: outcome.end.as_ns(),
             cpu_s,
             wall_s: outcome.wall.as_secs_f64(),

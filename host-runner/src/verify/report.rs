@@ -39,6 +39,10 @@ pub struct TierReport {
     pub time_exact_ns: u64,
     /// Simulated time skipped within an error bound, summed over partitions, in nanoseconds.
     pub time_bounded_ns: u64,
+    /// Look-ups of partitions that found a memo record and used it.
+    pub memo_hits: u64,
+    /// Simulated time skipped by memo records, summed over partitions, in nanoseconds.
+    pub time_memo_ns: u64,
 }
 
 impl TierReport {
@@ -59,6 +63,8 @@ impl TierReport {
             events_skipped: outcome.skipped.events,
             time_exact_ns: outcome.skipped.time_exact.as_ns(),
             time_bounded_ns: outcome.skipped.time_bounded.as_ns(),
+            memo_hits: outcome.memo.counts.hits,
+            time_memo_ns: outcome.memo.counts.time.as_ns(),
         }
     }
 
@@ -197,6 +203,7 @@ impl fmt::Display for Report {
         self.work(f, "events executed", self.events_plain.to_string(), |t| t.events_executed.to_string())?;
         self.work(f, "events skipped", String::new(), |t| t.events_skipped.to_string())?;
         self.work(f, "event ratio", String::new(), |t| format!("{:.2}", t.event_ratio))?;
+        self.work(f, "memo hits", String::new(), |t| t.memo_hits.to_string())?;
         let seconds = |s: f64| format!("{s:.3} s");
         self.work(f, "processor time, ratio", seconds(self.cpu_plain_s), |t| format!("{:.2}", t.cpu_ratio))?;
         self.work(f, "elapsed time, ratio", seconds(self.wall_plain_s), |t| format!("{:.2}", t.wall_ratio))?;
