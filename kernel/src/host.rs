@@ -267,7 +267,6 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let idle = slot.in_flight() == 0;
         slot.snd_nxt += payload as u64;
         slot.frames += 1;
-        slot.peak_frames = slot.peak_frames.max(slot.frames);
         let id = self.new_frame(frame);
         self.transmit(port, id);
         let slot = &mut self.qps.slots[qp.index()];

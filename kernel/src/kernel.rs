@@ -33,7 +33,7 @@ use crate::models::{ModelSet, Models};
 use crate::nic::NicQueue;
 use crate::observer::Observer;
 use crate::packet::{Packet, PacketPool};
-use crate::port::{Port, PortStats, PriorityQueue};
+use crate::port::{Port, PortStats, PriorityQueue, QueueBounds};
 use crate::qp::{Qp, QpTable};
 use crate::queue::EventQueue;
 use crate::ring::Ring;
@@ -178,6 +178,8 @@ pub struct Kernel<'a, M: Models, O: Observer = ()> {
     pub(crate) partitions: Partitions<'a>,
     /// Per node: bytes that parked partitions may come to have in it. Empty without memory for acceleration.
     pub(crate) reserve: &'a mut [u64],
+    /// Per port. Empty without memory for acceleration.
+    pub(crate) queue_bounds: &'a mut [QueueBounds],
     pub(crate) arena: Arena<'a>,
     /// The pending-event set of a partition that catches up with the present.
     pub(crate) side_events: M::Queue<'a>,
@@ -226,6 +228,7 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
             + Ring::<ExternalFrame>::words(limits.outputs)
             + Partitions::words(Self::accelerated(limits, limits.active_flows))
             + words_for::<u64>(Self::accelerated(limits, size.nodes))
+            + words_for::<QueueBounds>(Self::accelerated(limits, ports))
             + Arena::words(limits.snapshot_words)
             + M::Queue::words(Self::accelerated(limits, timers))
     }
@@ -288,6 +291,7 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
             skipped: Skipped::default(),
             partitions: Partitions::carve(carver, Self::accelerated(limits, limits.active_flows))?,
             reserve: carver.take(Self::accelerated(limits, nodes.len()))?,
+            queue_bounds: carver.take(Self::accelerated(limits, ports))?,
             arena: Arena::carve(carver, limits.snapshot_words)?,
             side_events: M::Queue::carve(carver, Self::accelerated(limits, timers.len()), horizon)?,
             is_catching_up: false,
@@ -358,7 +362,8 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
     /// If there is no such port.
     pub fn port_stats(&self, port: PortId) -> PortStats {
         let stats = self.ports[port.index()].stats();
-        PortStats { max_queue: stats.max_queue.max(self.longest_queue_before(port)), ..stats }
+        let before = self.queue_bounds.get(port.index()).map_or(0, |bounds| bounds.longest);
+        PortStats { max_queue: stats.max_queue.max(before), ..stats }
     }
 
     /// What acceleration has done so far.

@@ -28,6 +28,16 @@ pub struct PortStats {
     pub skipped: Span,
 }
 
+/// What acceleration keeps of a port's queue.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+pub(crate) struct QueueBounds {
+    /// Most bytes ever waiting before they were measured anew.
+    pub(crate) longest: u64,
+    /// Most that a parked partition may come to have here.
+    pub(crate) reserved: u64,
+}
+
 /// One priority's queue of a port.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
@@ -88,6 +98,7 @@ pub(crate) struct Port {
     tx_cache: [TxCache; 2],
     pub(crate) sent_frames: u64,
     pub(crate) sent_bytes: u64,
+    /// Most bytes waiting, since the partition has been watched or recorded.
     pub(crate) max_queue: u64,
     pub(crate) marks: u64,
 

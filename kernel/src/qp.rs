@@ -77,10 +77,9 @@ pub struct Qp {
     pub(crate) prev_member: QpId,
     /// Its number in the partition, while a snapshot is made.
     pub(crate) local: u32,
-    /// Most frames in the fabric since the partition has been watched.
-    pub(crate) peak_frames: u32,
     /// Timers of its congestion control that have come due, modulo 2^32.
     pub(crate) timers: u32,
+    pad: u32,
 }
 
 /// Ends of windows that are kept: three windows.

@@ -117,7 +117,12 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let state = &mut self.ports[port.index()];
         let ready = state.ready();
         if busy || ready == 0 {
-            state.max_queue = state.max_queue.max(state.backlog);
+            if state.backlog > state.max_queue {
+                state.max_queue = state.backlog;
+                if self.recordings != 0 {
+                    self.queue_grew(port);
+                }
+            }
             return;
         }
         let priority = self.models.scheduler.select(&mut state.scheduler, ready);

@@ -36,6 +36,7 @@ use crate::model::ModelId;
 use crate::models::Models;
 use crate::nic::Nic;
 use crate::observer::Observer;
+use crate::port::Port;
 use crate::qp::QpState;
 use crate::router::{RouteKey, Router};
 use crate::scheduler::EgressScheduler;
@@ -45,9 +46,9 @@ use bytemuck::{Pod, Zeroable};
 
 /// Figures of a port and of a queue pair in a ledger and in a value.
 const PORT_FIGURES: usize = 7;
-const QP_FIGURES: usize = 7;
-/// Where the most frames of a flow stand among its figures.
-const PEAK: usize = 5;
+const QP_FIGURES: usize = 6;
+/// Where the longest queue stands among a port's figures.
+const LONGEST: usize = 5;
 /// Span, flows finished, frames at the end; where the tables after the figures and the final state begin; trust.
 const VALUE_HEADER: usize = 6;
 /// In the header: whether a record under a coarse key may be used.
@@ -230,7 +231,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             }
             self.free_episode(episode);
             self.use_record(id, start, value);
-        } else if let Some(leader) = self.leader(name, key).filter(|_| self.may_follow(id)) {
+        } else if let Some(leader) = self.leader(name, key).filter(|leader| self.may_follow(id, *leader)) {
             self.free_episode(episode);
             self.follow(id, leader, start);
         } else {
@@ -303,18 +304,20 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         {
             return false;
         }
-        let ports = self.partitions.get(id).ports as usize;
-        let mut at = VALUE_HEADER + ports * PORT_FIGURES;
+        let mut at = VALUE_HEADER;
+        for_each_port!(self, id, port, {
+            self.queue_bounds[port.index()].reserved = self.arena.get(value)[at + LONGEST];
+            at += PORT_FIGURES;
+        });
         for_each_qp!(self, id, qp, {
-            let slot = &mut self.qps.slots[qp.index()];
+            let slot = &self.qps.slots[qp.index()];
             if slot.is_open() {
-                let [bytes, .., finish, peak, left] = self.arena.get(value)[at..at + QP_FIGURES] else { return false };
+                let [bytes, .., finish, left] = self.arena.get(value)[at..at + QP_FIGURES] else { return false };
                 // With coarse keys a flow may have less left than the record takes for granted.
                 let (now_left, needed) = (slot.size - slot.snd_una, bytes.saturating_add(2 * slot.bdp));
                 if finish == 0 && now_left != left && now_left <= needed {
                     return false;
                 }
-                slot.peak_frames = peak as u32;
                 at += QP_FIGURES;
             }
         });
@@ -372,6 +375,21 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             let ModelId { name, version, config } = id;
             mix(mix(mix_bytes(hash, name.as_bytes()), u64::from(version)), config)
         })
+    }
+
+    /// Calls `visit` with the key of a partition that is not parked, if it has one.
+    pub(crate) fn visit_key(&mut self, id: PartitionId, precision: Precision, visit: &mut impl FnMut(&[u64])) {
+        if self.partitions.get(id).qps == 0 {
+            return;
+        }
+        // Members are put into another order.
+        self.forget_motion(id);
+        let Some(mut start) = self.label(id).and_then(|()| self.capture(id)) else { return };
+        if let Some(mut key) = self.write_key(id, start, precision) {
+            visit(self.arena.get(key));
+            self.arena.free(&mut key);
+        }
+        self.arena.free(&mut start);
     }
 
     /// The key of a partition whose exact state is `start`. `None` if there is none: a link loses frames by chance, or
@@ -470,10 +488,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
 impl<M: Models, O: Observer> Kernel<'_, M, O> {
     /// Begins to record a partition: `episode` tells the keys, and the value to expect if it is known.
     fn record(&mut self, id: PartitionId, episode: Episode) {
-        for_each_qp!(self, id, qp, {
-            let slot = &mut self.qps.slots[qp.index()];
-            slot.peak_frames = slot.frames;
-        });
+        self.measure_queues(id);
         let Some(ledger) = self.write_figures(id) else {
             self.memoised.unkept += 1;
             return self.free_episode(episode);
@@ -483,7 +498,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         self.partitions.get_mut(id).episode = Episode { began, ledger, ..episode };
     }
 
-    /// The counters of a partition as they are; the longest queues are measured anew from here on.
+    /// The counters of a partition as they are.
     ///
     /// Behind the figures of ports and of open flows: per port the ids in its NIC's queue, led by their number, and
     /// what must stay as it is.
@@ -495,7 +510,6 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let writer = &mut Writer { words: arena.get_mut(block), at: 0 };
         for_each_port!(self, id, port, {
             writer.put_all(self.port_figures(port));
-            self.ports[port.index()].max_queue = 0;
         });
         for_each_qp!(self, id, qp, {
             if self.qps.slots[qp.index()].is_open() {
@@ -518,22 +532,6 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         Some(block)
     }
 
-    /// The longest queue of a port before its partition began to be recorded, if it is.
-    pub(crate) fn longest_queue_before(&self, port: PortId) -> u64 {
-        let id = self.ports[port.index()].partition;
-        if id.is_none() || !self.partitions.get(id).episode.is_recording() {
-            return 0;
-        }
-        let mut at = 0;
-        for_each_port!(self, id, other, {
-            if other == port {
-                break;
-            }
-            at += PORT_FIGURES;
-        });
-        self.arena.get(self.partitions.get(id).episode.ledger)[at + 5]
-    }
-
     fn port_figures(&self, port: PortId) -> [u64; PORT_FIGURES] {
         let state = &self.ports[port.index()];
         let wakes = u64::from(state.wakes);
@@ -541,12 +539,12 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         [state.sent_frames, state.sent_bytes, state.marks, state.queue_byte_ns, wakes, state.max_queue, served]
     }
 
-    /// The first four are counters. Then the place of a flow among those that have finished, the most frames it has
-    /// had, and the bytes it had left at the beginning.
+    /// The first four are counters. Then the place of a flow among those that have finished, and the bytes it had left
+    /// at the beginning.
     fn qp_figures(&self, qp: QpId) -> [u64; QP_FIGURES] {
         let slot = &self.qps.slots[qp.index()];
         let left = slot.size.wrapping_sub(slot.snd_una);
-        [slot.snd_una, slot.acks, slot.rtt_sum.0, u64::from(slot.timers), 0, u64::from(slot.peak_frames), left]
+        [slot.snd_una, slot.acks, slot.rtt_sum.0, u64::from(slot.timers), 0, left]
     }
 
     /// A flow of a partition that is being recorded has finished: its slot may soon be another's.
@@ -670,14 +668,6 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     fn drop_recording(&mut self, id: PartitionId) {
         self.recordings -= 1;
         let episode = core::mem::replace(&mut self.partitions.get_mut(id).episode, Episode::NONE);
-        // The longest queues are those before and since.
-        let mut at = 0;
-        for_each_port!(self, id, port, {
-            let before = self.arena.get(episode.ledger)[at + 5];
-            let state = &mut self.ports[port.index()];
-            state.max_queue = state.max_queue.max(before);
-            at += PORT_FIGURES;
-        });
         self.free_episode(episode);
     }
 
@@ -820,31 +810,39 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         self.leaders.list.iter().find(|(of, id)| *of == name && is_it(*id)).map(|(_, id)| *id)
     }
 
-    /// Whether no buffer would be felt, whatever the leader does within bounds: what its flows may have under way is
-    /// not known yet. Those bounds are set.
-    fn may_follow(&mut self, id: PartitionId) -> bool {
-        let mtu = u64::from(self.models.transport.mtu);
-        for_each_qp!(self, id, qp, {
-            let slot = &mut self.qps.slots[qp.index()];
-            let packets = slot.bdp.saturating_mul(5) / 4 / mtu + 8;
-            slot.peak_frames = slot.frames.max(u32::try_from(packets).unwrap_or(u32::MAX));
-        });
+    /// Whether a partition may follow: no buffer is felt as yet. What it may come to have in switches is not known; it
+    /// is reserved as the leader's queues grow.
+    fn may_follow(&mut self, id: PartitionId, leader: PartitionId) -> bool {
+        let (mut next, mut followed) = (self.first_port(id), self.first_port(leader));
+        while let (Some(port), Some(of)) = (next, followed) {
+            self.queue_bounds[port.index()].reserved = self.ports[of.index()].max_queue;
+            (next, followed) = (self.next_port(port), self.next_port(of));
+        }
         self.is_calm(id)
     }
 
-    /// Whether the leader has kept to the bounds that its follower has reckoned with.
-    fn is_within_bounds(&self, id: PartitionId, value: Block) -> bool {
-        let mut at = VALUE_HEADER + self.partitions.get(id).ports as usize * PORT_FIGURES;
-        for_each_qp!(self, id, qp, {
-            let slot = &self.qps.slots[qp.index()];
-            if slot.is_open() {
-                if self.arena.get(value)[at + PEAK] > u64::from(slot.peak_frames) {
-                    return false;
-                }
-                at += QP_FIGURES;
-            }
-        });
-        true
+    /// A queue of a partition that is being recorded has become longer than before: so would those of its followers.
+    #[cold]
+    pub(crate) fn queue_grew(&mut self, port: PortId) {
+        let Port { partition: id, local: number, max_queue, .. } = self.ports[port.index()];
+        if id.is_none() {
+            return;
+        }
+        let mut follower = self.partitions.get(id).episode.first_follower;
+        let mut calm = true;
+        while follower.is_some() {
+            let start = self.arena.get(self.partitions.get(follower).parked.before);
+            let port = PortId(start[start[3] as usize + counts(start).0 + number as usize] as u32);
+            let node = self.ports[port.index()].node;
+            let reserved = &mut self.queue_bounds[port.index()].reserved;
+            let more = max_queue - core::mem::replace(reserved, max_queue);
+            self.reserve[node.index()] += more;
+            calm &= self.is_calm_at(node);
+            follower = self.partitions.get(follower).episode.next_follower;
+        }
+        if !calm {
+            self.interrupt_recording(id, false);
+        }
     }
 
     fn follow(&mut self, id: PartitionId, leader: PartitionId, start: Block) {
@@ -907,7 +905,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     /// A copy of a value for another partition, with room for ids and its frames held. `None` if there is no room.
     fn copy_value(&mut self, id: PartitionId, value: Block) -> Option<Block> {
         let more = (self.arena.get(value)[2] as usize).saturating_sub(self.frames(id));
-        if self.packets.available() < more + PACKETS_PER_EVENT || !self.is_within_bounds(id, value) {
+        if self.packets.available() < more + PACKETS_PER_EVENT {
             return None;
         }
         let partition = self.partitions.get(id);
@@ -1092,7 +1090,6 @@ fn grow(entry: &mut [u64], now: &[u64; QP_FIGURES]) {
     entry[..4].iter_mut().zip(now).for_each(|(entry, now)| *entry = now.wrapping_sub(*entry));
     // That one counts modulo 2^32.
     entry[3] &= u64::from(u32::MAX);
-    entry[PEAK] = now[PEAK];
 }
 
 /// The leading `bits` of a number after its first, and their place: steps of 2^-`bits`.

@@ -51,17 +51,7 @@ fn distinct(sorted: &[[u64; 2]]) -> usize {
 impl<M: Models, O: Observer> Kernel<'_, M, O> {
     /// Puts the lists of an active partition into canonical order. `None` if there is no room to find it.
     pub(super) fn label(&mut self, id: PartitionId) -> Option<()> {
-        let (mut qps, mut ports) = (0, 0);
-        for_each_qp!(self, id, qp, {
-            let slot = &mut self.qps.slots[qp.index()];
-            slot.local = if slot.is_open() { qps } else { u32::MAX };
-            qps += u32::from(slot.is_open());
-        });
-        for_each_port!(self, id, port, {
-            self.ports[port.index()].local = ports;
-            ports += 1;
-        });
-        let (qps, ports) = (qps as usize, ports as usize);
+        let (qps, ports) = (self.number_qps(id), self.number_ports(id));
         let mut block = self.arena.alloc(Colours::words(qps, ports))?;
         let mut arena = core::mem::replace(&mut self.arena, Arena::empty());
         self.order(id, &mut Colours::carve(arena.get_mut(block), qps, ports));

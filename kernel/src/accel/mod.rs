@@ -198,10 +198,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         partition.leader = leader;
         partition.changed = SAME;
         if !self.partitions.get(id).episode.is_recording() {
-            for_each_qp!(self, id, qp, {
-                let slot = &mut self.qps.slots[qp.index()];
-                slot.peak_frames = slot.frames;
-            });
+            self.measure_queues(id);
         }
         self.prepare_to_measure(id, joined);
         self.watch_on(id);

@@ -463,40 +463,50 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         }
     }
 
-    /// Whether nothing that other partitions do to shared buffers could reach this one, nor it them.
-    pub(crate) fn is_calm(&mut self, id: PartitionId) -> bool {
+    /// Measures the longest queues of a partition anew from now on.
+    pub(super) fn measure_queues(&mut self, id: PartitionId) {
+        for_each_port!(self, id, port, {
+            let state = &mut self.ports[port.index()];
+            let longest = &mut self.queue_bounds[port.index()].longest;
+            *longest = state.max_queue.max(*longest);
+            // Those of hosts are not measured at all.
+            state.max_queue = if state.at_host == 0 { state.backlog } else { 0 };
+        });
+    }
+
+    /// As [`is_calm`](Self::is_calm), if queues do not become longer than they have been since they were measured.
+    pub(crate) fn stays_calm(&mut self, id: PartitionId) -> bool {
+        for_each_port!(self, id, port, {
+            self.queue_bounds[port.index()].reserved = self.ports[port.index()].max_queue;
+        });
+        self.is_calm(id)
+    }
+
+    /// Whether nothing that other partitions do to shared buffers could reach this one, nor it them, as long as its
+    /// queues stay within what is reserved for them.
+    pub(super) fn is_calm(&mut self, id: PartitionId) -> bool {
         let mut calm = true;
         self.reserve(id, true);
-        self.each_switch_share(id, |kernel, node, _| {
-            calm &= kernel.models.buffers.is_calm(&kernel.switches[node.index()], kernel.reserve[node.index()]);
+        for_each_port!(self, id, port, {
+            calm &= self.is_calm_at(self.ports[port.index()].node);
         });
         self.reserve(id, false);
         calm
     }
 
-    /// Sets aside what a parked partition's frames may take of the switches they pass, or gives it back.
-    fn reserve(&mut self, id: PartitionId, is_parking: bool) {
-        self.each_switch_share(id, |kernel, node, bytes| {
-            let reserve = &mut kernel.reserve[node.index()];
-            *reserve = if is_parking { *reserve + bytes } else { *reserve - bytes };
-        });
+    /// Whether a switch stays calm if all that is reserved in it comes. All that a switch holds waits at its egress
+    /// ports, so that the longest queues tell how much that may be.
+    pub(super) fn is_calm_at(&self, node: NodeId) -> bool {
+        let is_calm = || self.models.buffers.is_calm(&self.switches[node.index()], self.reserve[node.index()]);
+        self.fabric.is_host(node) || is_calm()
     }
 
-    /// Calls `visit` with the switches on the ways of a partition's flows and the bytes that a flow may have in each.
-    fn each_switch_share(&mut self, id: PartitionId, mut visit: impl FnMut(&mut Self, NodeId, u64)) {
-        for_each_qp!(self, id, qp, {
-            let slot = &self.qps.slots[qp.index()];
-            let frame = Transport::data_bytes(self.models.transport.mtu, slot.header);
-            let bytes = u64::from(slot.peak_frames) * u64::from(frame);
-            // Data and acknowledgements mostly pass the same switches; if they are too many, some count twice.
-            let mut seen = heapless::Vec::<NodeId, 16>::new();
-            self.each_port(qp, |kernel, port, _| {
-                let node = kernel.fabric.port(port).node;
-                if !kernel.fabric.is_host(node) && !seen.contains(&node) {
-                    let _ = seen.push(node);
-                    visit(kernel, node, bytes);
-                }
-            });
+    /// Sets aside what a parked partition may come to have in switches, or gives it back.
+    fn reserve(&mut self, id: PartitionId, is_parking: bool) {
+        for_each_port!(self, id, port, {
+            let bytes = self.queue_bounds[port.index()].reserved;
+            let reserve = &mut self.reserve[self.ports[port.index()].node.index()];
+            *reserve = if is_parking { *reserve + bytes } else { *reserve - bytes };
         });
     }
 

@@ -208,7 +208,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let Recurrence { before, ledger, began, .. } = self.partitions.get(id).recurrence;
         let span = now.since(began);
         let rounds = self.rounds_before_an_end(id, ledger);
-        if rounds < MIN_ROUNDS || rounds == u64::MAX || !self.is_calm(id) {
+        if rounds < MIN_ROUNDS || rounds == u64::MAX || !self.stays_calm(id) {
             self.arena.free(&mut after);
             self.drop_candidate(id);
             return false;

@@ -229,19 +229,30 @@ fn carry_frame(carry: &mut impl Carry, frame: &mut Packet, now: SimTime, acked: 
 }
 
 impl<M: Models, O: Observer> Kernel<'_, M, O> {
-    /// Numbers the members of a partition, and says how many words a snapshot may take.
-    fn number(&mut self, id: PartitionId) -> usize {
-        let (mut qps, mut ports) = (0, 0);
+    /// Numbers the open flows of a partition; gives how many there are.
+    pub(super) fn number_qps(&mut self, id: PartitionId) -> usize {
+        let mut qps = 0;
         for_each_qp!(self, id, qp, {
             let slot = &mut self.qps.slots[qp.index()];
             slot.local = if slot.is_open() { qps } else { FINISHED as u32 };
             qps += u32::from(slot.is_open());
         });
+        qps as usize
+    }
+
+    /// Numbers the ports of a partition; gives how many there are.
+    pub(super) fn number_ports(&mut self, id: PartitionId) -> usize {
+        let mut ports = 0;
         for_each_port!(self, id, port, {
             self.ports[port.index()].local = ports;
             ports += 1;
         });
-        let (qps, ports, frames) = (qps as usize, ports as usize, self.frames(id));
+        ports as usize
+    }
+
+    /// Numbers the members of a partition, and says how many words a snapshot may take.
+    fn number(&mut self, id: PartitionId) -> usize {
+        let (qps, ports, frames) = (self.number_qps(id), self.number_ports(id), self.frames(id));
         let policies = pod_words::<<M::Buffers as BufferManager>::Queue>() * PRIORITIES
             + pod_words::<crate::kernel::MarkerPort<M>>()
             + pod_words::<crate::kernel::LossLink<M>>();

@@ -199,6 +199,8 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
                 contended |= *flows > 1;
             });
         });
+        // That was in the place of their numbers.
+        self.number_ports(id);
         contended
     }
 
@@ -351,7 +353,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let steady = self.partitions.get(id).steady;
         let Steady { window, ledger, ledger_at, .. } = steady;
         let span = now.since(ledger_at);
-        if stretch.0 < MIN_WINDOWS * window.0 || !self.is_calm(id) {
+        if stretch.0 < MIN_WINDOWS * window.0 || !self.stays_calm(id) {
             return false;
         }
         let Some(after) = self.capture(id) else { return false };
