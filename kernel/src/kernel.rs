@@ -198,7 +198,8 @@ pub struct Kernel<'a, M: Models, O: Observer = ()> {
     pub(crate) leaders: Leaders,
     /// Completions that the next event will have at once.
     pub(crate) outputs_needed: usize,
-    /// Frames from outside in the fabric.
+    /// PFC frames in the fabric, and frames from outside.
+    pub(crate) pfc_frames: u32,
     pub(crate) visitors: u32,
     /// The queue pair on whose acknowledgement its partition is to be looked at, before the next event.
     pub(crate) to_look_at: QpId,
@@ -303,6 +304,7 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
             recordings: 0,
             leaders: Leaders::default(),
             outputs_needed: 0,
+            pfc_frames: 0,
             visitors: 0,
             to_look_at: QpId::NONE,
             next_flow: 0,

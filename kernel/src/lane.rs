@@ -181,57 +181,79 @@ impl Lanes {
         port
     }
 
-    /// Moves the frames for which `is_cut` says so from all lanes to `taken`.
+    /// Moves the frames for which `is_cut` says so from all lanes to `taken`; there are `most` at most.
     pub(crate) fn cut(
         &mut self,
         packets: &mut PacketPool<'_>,
         is_cut: impl Fn(&Packet) -> bool,
+        most: usize,
         taken: &mut PacketList,
     ) {
+        let list = &mut (packets, |_: &Packet| None);
+        let is_cut = |packets: &PacketPool<'_>, id| is_cut(packets.get(PacketId(id)));
+        self.unlink(
+            LaneKind::Arrival,
+            list,
+            |list, id| is_cut(list.0, id),
+            most,
+            |list, id| {
+                taken.push(list.0, PacketId(id));
+            },
+        );
+    }
+
+    /// Takes the ports for which `is_cut` says so out of all lanes; there are `most` at most.
+    pub(crate) fn cut_ports(&mut self, ports: &mut [Port], is_cut: impl Fn(&Port) -> bool, most: usize) {
+        let list = &mut (ports, |_: &Port| None);
+        self.unlink(LaneKind::TxDone, list, |list, id| is_cut(&list.0[id as usize]), most, |_, _| {});
+    }
+
+    /// Takes out of the lanes of a kind what `is_cut` says, and hands it over, until it has found `most`.
+    fn unlink<L: LaneList>(
+        &mut self,
+        kind: LaneKind,
+        list: &mut L,
+        is_cut: impl Fn(&L, u32) -> bool,
+        most: usize,
+        mut hand_over: impl FnMut(&mut L, u32),
+    ) {
+        let mut left = most;
         for lane in 0..self.used {
-            let mut next = self.drain(lane, LaneKind::Arrival);
-            while next != NONE {
-                let id = PacketId(next);
-                next = packets.get(id).next;
-                if is_cut(packets.get(id)) {
-                    taken.push(packets, id);
-                } else {
-                    self.push_frame(lane, packets, id);
-                }
+            if self.lanes[lane].kind != kind {
+                continue;
             }
-        }
-    }
-
-    /// Takes the ports for which `is_cut` says so out of all lanes.
-    pub(crate) fn cut_ports(&mut self, ports: &mut [Port], is_cut: impl Fn(&Port) -> bool) {
-        for lane in 0..self.used {
-            let mut next = self.drain(lane, LaneKind::TxDone);
-            while next != NONE {
-                let port = PortId(next);
-                next = ports[port.index()].next_done;
-                if !is_cut(&ports[port.index()]) {
-                    self.push_port(lane, ports, port);
+            let (mut before, mut next) = (NONE, self.lanes[lane].head);
+            while next != NONE && left > 0 {
+                let (id, after) = (next, list.next(next));
+                next = after;
+                if !is_cut(list, id) {
+                    before = id;
+                    continue;
                 }
+                match before {
+                    NONE => self.lanes[lane].head = after,
+                    _ => list.set_next(before, after),
+                }
+                if after == NONE {
+                    self.lanes[lane].tail = before;
+                }
+                hand_over(list, id);
+                left -= 1;
             }
+            let head = self.lanes[lane].head;
+            self.set_due(lane, if head == NONE { EventKey::NEVER } else { list.due(head) });
         }
     }
 
-    /// Empties a lane if it is of this kind; gives what was its head.
-    fn drain(&mut self, lane: usize, kind: LaneKind) -> u32 {
-        if self.lanes[lane].kind != kind {
-            return NONE;
-        }
-        self.set_due(lane, EventKey::NEVER);
-        core::mem::replace(&mut self.lanes[lane].head, NONE)
-    }
-
-    /// Calls `visit` with every frame in a lane.
-    pub(crate) fn each_frame(&self, packets: &PacketPool<'_>, mut visit: impl FnMut(PacketId, &Packet)) {
+    /// Calls `visit` with the frames in lanes until it says that this was the last one it wanted.
+    pub(crate) fn each_frame(&self, packets: &PacketPool<'_>, mut visit: impl FnMut(PacketId, &Packet) -> bool) {
         for lane in self.lanes[..self.used].iter().filter(|l| l.kind == LaneKind::Arrival) {
             let mut next = lane.head;
             while next != NONE {
                 let packet = packets.get(PacketId(next));
-                visit(PacketId(next), packet);
+                if visit(PacketId(next), packet) {
+                    return;
+                }
                 next = packet.next;
             }
         }
@@ -419,7 +441,7 @@ mod tests {
             clock.advance(EventKey { at: SimTime(round as u64 * 3), tie: Tie(0) });
         }
         let mut taken = PacketList::EMPTY;
-        lanes.cut(&mut packets, |p| p.ingress() == PortId(4), &mut taken);
+        lanes.cut(&mut packets, |p| p.ingress() == PortId(4), usize::MAX, &mut taken);
         assert_eq!(core::iter::from_fn(|| taken.pop(&packets)).count(), 4);
         let mut last = EventKey::default();
         for _ in 0..36 {

@@ -158,11 +158,14 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     pub(crate) fn free_frame(&mut self, id: PacketId) {
         let packet = self.packets.get(id);
         let qp = packet.qp();
-        self.visitors -= u32::from(packet.kind() == PacketKind::External);
+        let (is_external, is_pfc) = (packet.kind() == PacketKind::External, packet.is_pfc());
         self.packets.remove(id);
         if qp.is_some() {
             self.qps.slots[qp.index()].frames -= 1;
             self.retire_if_done(qp);
+        } else {
+            self.visitors -= u32::from(is_external);
+            self.pfc_frames -= u32::from(is_pfc);
         }
     }
 
@@ -224,7 +227,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         while let Some(id) = own.pop(&self.packets) {
             lost.push(&mut self.packets, id);
         }
-        self.lanes.cut(&mut self.packets, |packet| packet.ingress() == peer, &mut lost);
+        self.lanes.cut(&mut self.packets, |packet| packet.ingress() == peer, usize::MAX, &mut lost);
         while let Some(id) = lost.pop(&self.packets) {
             self.on_wire -= 1;
             self.drop_frame(peer, id);

@@ -253,6 +253,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let mut frame = Packet { arrival, qp, bytes: PFC_BYTES, payload, ..Packet::default() };
         frame.set_kind(kind);
         let id = self.new_frame(frame);
+        self.pfc_frames += 1;
         if !self.fabric.port(port).is_up() {
             return self.drop_frame(port, id);
         }
@@ -266,6 +267,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let packet = self.packets.get(id);
         let (priority, pause) = (packet.payload as u8, packet.kind() == PacketKind::Pause);
         self.packets.remove(id);
+        self.pfc_frames -= 1;
         let now = self.clock.now();
         self.observer.pfc(now, port, priority, pause);
         let state = &mut self.ports[port.index()];

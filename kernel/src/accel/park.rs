@@ -16,7 +16,7 @@ use crate::lane::{LaneKind, Lanes, Merge};
 use crate::log::debug;
 use crate::models::Models;
 use crate::observer::Observer;
-use crate::packet::PacketList;
+use crate::packet::{Packet, PacketList};
 use crate::qp::Qp;
 use crate::queue::EventQueue;
 use crate::router::Router;
@@ -159,10 +159,12 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     /// Takes the frames and timers of a partition out. They are in its snapshot.
     fn lift(&mut self, id: PartitionId) {
         let mut frames = PacketList::EMPTY;
+        let (on_wires, ports) = (self.frames_on_wires(id), self.partitions.get(id).ports as usize);
         let qps = &self.qps.slots;
         let of = |qp: QpId| qps.get(qp.index()).map(|slot| slot.partition);
-        self.lanes.cut(&mut self.packets, |packet| of(packet.qp()) == Some(id), &mut frames);
-        self.lanes.cut_ports(self.ports, |port| port.partition == id);
+        let is_cut = |packet: &Packet| of(packet.qp()) == Some(id);
+        self.lanes.cut(&mut self.packets, is_cut, on_wires, &mut frames);
+        self.lanes.cut_ports(self.ports, |port| port.partition == id, ports);
         self.on_wire -= self.shelve(frames);
         for_each_port!(self, id, port, {
             let own = core::mem::replace(&mut self.ports[port.index()].lane, PacketList::EMPTY);

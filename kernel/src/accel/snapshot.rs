@@ -572,6 +572,19 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         frames
     }
 
+    /// Frames of a partition's flows that wait in no queue.
+    pub(super) fn frames_on_wires(&self, id: PartitionId) -> usize {
+        let mut frames = self.frames(id);
+        for_each_port!(self, id, port, {
+            if self.ports[port.index()].occupied != 0 {
+                for priority in 0..PRIORITIES as u8 {
+                    frames -= self.queues[queue_index(port, priority)].frames.iter(&self.packets).count();
+                }
+            }
+        });
+        frames
+    }
+
     /// As many things as can be pending in a partition.
     fn most_items(&self, id: PartitionId) -> usize {
         let partition = self.partitions.get(id);
@@ -586,13 +599,17 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             items[count] = Item { key, kind, id };
             count += 1;
         };
-        let mut pfc = false;
+        let (mut pfc, mut left) = (false, self.frames_on_wires(id));
+        // PFC frames are rare, but where there is one in the fabric all must be looked at.
+        let pfc_about = self.pfc_frames > 0;
         self.lanes.each_frame(&self.packets, |frame, packet| {
             if packet.qp().is_none() {
                 pfc |= self.ports[packet.ingress().index()].partition == id;
             } else if self.qps.slots[packet.qp().index()].partition == id {
                 add(packet.arrival, FRAME, frame.0);
+                left -= 1;
             }
+            left == 0 && !pfc_about
         });
         for_each_port!(self, id, port, {
             let state = &self.ports[port.index()];
