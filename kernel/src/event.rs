@@ -149,6 +149,11 @@ pub struct Clock {
 }
 
 impl Clock {
+    /// Before anything of that instant has happened.
+    pub(crate) fn beginning_of(at: SimTime) -> Clock {
+        Clock { current: EventKey { at, tie: Tie::default() }, issued: 0 }
+    }
+
     /// Present simulated time.
     #[inline(always)]
     pub fn now(&self) -> SimTime {

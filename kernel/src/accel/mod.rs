@@ -5,13 +5,18 @@
 //! and timers leave the simulation until something needs them again.
 
 pub(crate) mod arena;
+mod convergence;
 pub(crate) mod episode;
+mod key;
 mod label;
 mod park;
 pub(crate) mod partition;
+mod playback;
+mod recording;
 mod recurrence;
 mod snapshot;
 mod steady;
+mod value;
 
 use crate::error::CapacityError;
 use crate::ids::{PartitionId, QpId};

@@ -5,11 +5,11 @@
 //! set up as of then. In an exact stretch the last part of a period is simulated, on the partition's own, up to the
 //! present.
 
-use super::arena::Block;
+use super::arena::{Arena, Block};
 use super::partition::{for_each_port, for_each_qp};
 use crate::buffer::BufferManager;
 use crate::cca::CongestionControl;
-use crate::event::{CCA_TIMERS, Clock, Event, EventKey, Tie};
+use crate::event::{CCA_TIMERS, Clock, Event, EventKey};
 use crate::ids::{NodeId, PartitionId, PortId, QpId};
 use crate::kernel::{CcaState, Kernel, queue_index};
 use crate::lane::{LaneKind, Lanes, Merge};
@@ -26,8 +26,8 @@ use crate::units::{SimTime, Span};
 use bytemuck::{Pod, Zeroable};
 
 /// Words of a ledger per port and per queue pair.
-const PORT_ENTRIES: usize = 5;
-const QP_ENTRIES: usize = 4;
+pub(super) const PORT_ENTRIES: usize = 5;
+pub(super) const QP_ENTRIES: usize = 4;
 
 /// Its flows go on at their rates.
 pub(crate) const STEADY: u32 = 0;
@@ -89,26 +89,41 @@ impl Share {
 }
 
 impl<M: Models, O: Observer> Kernel<'_, M, O> {
-    /// Writes down the counters of a partition, if there is room.
+    /// Writes down the counters of a partition's ports and open flows, if there is room.
     pub(crate) fn write_ledger(&mut self, id: PartitionId) -> Option<Block> {
         let partition = self.partitions.get(id);
         let words = partition.ports as usize * PORT_ENTRIES + partition.qps as usize * QP_ENTRIES;
         let block = self.arena.alloc(words)?;
-        let mut at = 0;
+        let mut arena = core::mem::replace(&mut self.arena, Arena::empty());
+        let mut words = arena.get_mut(block).iter_mut();
+        self.each_ledger_word(id, |word, _| {
+            if let Some(entry) = words.next() {
+                *entry = word;
+            }
+        });
+        self.arena = arena;
+        Some(block)
+    }
+
+    /// Calls `visit` with every word of a ledger as it would be written now, and whether it counts modulo 2^32.
+    pub(super) fn each_ledger_word(&self, id: PartitionId, mut visit: impl FnMut(u64, bool)) {
         for_each_port!(self, id, port, {
             let state = &self.ports[port.index()];
-            let entries =
-                [state.sent_frames, state.sent_bytes, state.marks, state.queue_byte_ns, u64::from(state.wakes)];
-            self.arena.get_mut(block)[at..at + PORT_ENTRIES].copy_from_slice(&entries);
-            at += PORT_ENTRIES;
+            for word in [state.sent_frames, state.sent_bytes, state.marks, state.queue_byte_ns] {
+                visit(word, false);
+            }
+            visit(u64::from(state.wakes), true);
         });
         for_each_qp!(self, id, qp, {
             let slot = &self.qps.slots[qp.index()];
-            let entries = [slot.snd_una, slot.acks, slot.rtt_sum.0, u64::from(slot.timers)];
-            self.arena.get_mut(block)[at..at + QP_ENTRIES].copy_from_slice(&entries);
-            at += QP_ENTRIES;
+            if !slot.is_open() {
+                continue;
+            }
+            for word in [slot.snd_una, slot.acks, slot.rtt_sum.0] {
+                visit(word, false);
+            }
+            visit(u64::from(slot.timers), true);
         });
-        Some(block)
     }
 
     /// Calls `visit` with every queue pair of a partition and its acknowledged bytes in a ledger.
@@ -120,8 +135,10 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     ) {
         let mut at = self.partitions.get(id).ports as usize * PORT_ENTRIES;
         for_each_qp!(self, id, qp, {
-            visit(&mut self.qps.slots[qp.index()], &mut self.arena.get_mut(ledger)[at]);
-            at += QP_ENTRIES;
+            if self.qps.slots[qp.index()].is_open() {
+                visit(&mut self.qps.slots[qp.index()], &mut self.arena.get_mut(ledger)[at]);
+                at += QP_ENTRIES;
+            }
         });
     }
 
@@ -141,6 +158,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     /// Takes an active partition out of the simulation until `parked.until`.
     pub(crate) fn park(&mut self, id: PartitionId, parked: Parked) {
         let Some(anchor) = self.first_port(id) else { return };
+        self.note_convergence(id, &parked);
         debug!("{} ps: partition {} parks until {} ps", self.now().0, id.0, parked.until.0);
         self.lift(id);
         self.reserve(id, true);
@@ -295,6 +313,9 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             at += PORT_ENTRIES;
         });
         for_each_qp!(self, id, qp, {
+            if !self.qps.slots[qp.index()].is_open() {
+                continue;
+            }
             let entries = core::array::from_fn(|i| self.arena.get(ledger)[at + i]);
             let packets = self.advance_qp(qp, entries, share);
             if by_flow {
@@ -388,8 +409,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let main_timer = self.next_timer;
         let lanes = core::mem::replace(&mut self.lanes, Lanes::EMPTY);
         core::mem::swap(&mut self.events, &mut self.side_events);
-        self.clock = Clock::default();
-        self.clock.advance(EventKey { at: start, tie: Tie::default() });
+        self.clock = Clock::beginning_of(start);
         self.next_timer = EventKey::NEVER;
         self.restore(state, 0);
         loop {

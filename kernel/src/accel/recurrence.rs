@@ -31,7 +31,7 @@ const CANDIDATES: u32 = 5;
 /// Looks in which the next one comes up, if there is one.
 const LOOKS_TO_HOPE: u32 = 8;
 /// Skipping fewer periods is not worth it.
-const MIN_ROUNDS: u64 = 4;
+pub(super) const MIN_ROUNDS: u64 = 4;
 
 /// The search for a recurrence.
 #[repr(C)]

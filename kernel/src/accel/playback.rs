@@ -1,0 +1,294 @@
+//! Playing back: partitions that follow others, and partitions whose future is known.
+
+use super::arena::Block;
+use super::episode::Episode;
+use super::park::{EPISODE, FOLLOWER, Parked};
+use super::snapshot::counts;
+use super::value::{MOTION, PORT_FIGURES, QP_FIGURES, VALUE_HEADER};
+use crate::event::{Event, EventKey};
+use crate::flow::FlowEnd;
+use crate::ids::{PartitionId, PortId, QpId};
+use crate::kernel::{Kernel, PACKETS_PER_EVENT};
+use crate::log::debug;
+use crate::models::Models;
+use crate::observer::Observer;
+use crate::port::Port;
+use crate::qp::QpState;
+use crate::units::{SimTime, Span};
+
+/// Following and playing back.
+impl<M: Models, O: Observer> Kernel<'_, M, O> {
+    /// A partition of this key whose recording has begun in this instant.
+    pub(super) fn leader(&self, name: u64, key: Block) -> Option<PartitionId> {
+        let is_it = |id: PartitionId| {
+            let Episode { began, key: of, is_spoilt, .. } = self.partitions.get(id).episode;
+            let is_one = !of.is_none() && is_spoilt == 0 && began == self.now();
+            is_one && self.arena.get(of) == self.arena.get(key)
+        };
+        self.leaders.list.iter().find(|(of, id)| *of == name && is_it(*id)).map(|(_, id)| *id)
+    }
+
+    /// Whether a partition may follow: no buffer is felt as yet. What it may come to have in switches is not known; it
+    /// is reserved as the leader's queues grow.
+    pub(super) fn may_follow(&mut self, id: PartitionId, leader: PartitionId) -> bool {
+        let (mut next, mut followed) = (self.first_port(id), self.first_port(leader));
+        while let (Some(port), Some(of)) = (next, followed) {
+            self.queue_bounds[port.index()].reserved = self.ports[of.index()].max_queue;
+            (next, followed) = (self.next_port(port), self.next_port(of));
+        }
+        self.is_calm(id)
+    }
+
+    /// A queue of a partition that is being recorded has become longer than before: so would those of its followers.
+    #[cold]
+    pub(crate) fn queue_grew(&mut self, port: PortId) {
+        let Port { partition: id, local: number, max_queue, .. } = self.ports[port.index()];
+        if id.is_none() {
+            return;
+        }
+        let mut follower = self.partitions.get(id).episode.first_follower;
+        let mut calm = true;
+        while follower.is_some() {
+            let start = self.arena.get(self.partitions.get(follower).parked.before);
+            let port = PortId(start[start[3] as usize + counts(start).0 + number as usize] as u32);
+            let node = self.ports[port.index()].node;
+            let reserved = &mut self.queue_bounds[port.index()].reserved;
+            let more = max_queue - core::mem::replace(reserved, max_queue);
+            self.reserve[node.index()] += more;
+            calm &= self.is_calm_at(node);
+            follower = self.partitions.get(follower).episode.next_follower;
+        }
+        if !calm {
+            self.interrupt_recording(id, false);
+        }
+    }
+
+    pub(super) fn follow(&mut self, id: PartitionId, leader: PartitionId, start: Block) {
+        self.memoised.followers += 1;
+        self.credit = self.credit.saturating_add(self.price(id));
+        self.park(id, Parked { since: self.now(), until: SimTime::MAX, before: start, kind: FOLLOWER, ..Parked::NONE });
+        let next = core::mem::replace(&mut self.partitions.get_mut(leader).episode.first_follower, PartitionId::NONE);
+        // In order of age: the newest at the end.
+        if next.is_none() {
+            self.partitions.get_mut(leader).episode.first_follower = id;
+        } else {
+            self.partitions.get_mut(leader).episode.first_follower = next;
+            let mut last = next;
+            while self.partitions.get(last).episode.next_follower.is_some() {
+                last = self.partitions.get(last).episode.next_follower;
+            }
+            self.partitions.get_mut(last).episode.next_follower = id;
+        }
+        self.partitions.get_mut(id).episode.leader = leader;
+    }
+
+    pub(super) fn unlink_first_follower(&mut self, leader: PartitionId) -> Option<PartitionId> {
+        let first = self.partitions.get(leader).episode.first_follower;
+        first.is_some().then(|| {
+            self.unlink(first);
+            first
+        })
+    }
+
+    /// A partition follows no more.
+    pub(super) fn unlink(&mut self, id: PartitionId) {
+        let Episode { leader, next_follower, .. } = self.partitions.get(id).episode;
+        let first = self.partitions.get(leader).episode.first_follower;
+        if first == id {
+            self.partitions.get_mut(leader).episode.first_follower = next_follower;
+        } else {
+            let mut before = first;
+            while self.partitions.get(before).episode.next_follower != id {
+                before = self.partitions.get(before).episode.next_follower;
+            }
+            self.partitions.get_mut(before).episode.next_follower = next_follower;
+        }
+        self.partitions.get_mut(id).episode = Episode::NONE;
+    }
+
+    /// The leader's episode is over: so is its follower's. It is played back as an event of its own.
+    pub(super) fn give(&mut self, id: PartitionId, value: Block) {
+        let Some(copy) = self.copy_value(id, value) else {
+            // It is replayed: nobody leads it any more.
+            self.partitions.get_mut(id).parked.kind = EPISODE;
+            return self.wake(id);
+        };
+        let now = self.now();
+        let partition = self.partitions.get_mut(id);
+        (partition.parked.kind, partition.parked.after, partition.parked.until) = (EPISODE, copy, now);
+        let (anchor, key) = (partition.parked.anchor, EventKey::at_end_of(now, partition.elder));
+        self.schedule(Event::Unpark(anchor), key);
+    }
+
+    /// A copy of a value for another partition, with room for ids and its frames held. `None` if there is no room.
+    pub(super) fn copy_value(&mut self, id: PartitionId, value: Block) -> Option<Block> {
+        let more = (self.arena.get(value)[2] as usize).saturating_sub(self.frames(id));
+        if self.packets.available() < more + PACKETS_PER_EVENT {
+            return None;
+        }
+        let partition = self.partitions.get(id);
+        let room = partition.qps as usize + partition.ports as usize;
+        let words = self.arena.get(value).len();
+        let copy = self.arena.alloc(words + room)?;
+        let [to, from] = self.arena.several([copy, value]);
+        to[..words].copy_from_slice(from);
+        self.packets.hold(more);
+        Some(copy)
+    }
+
+    /// The end of an episode that was looked up: if outputs have room, it happens.
+    pub(super) fn end_episode(&mut self, id: PartitionId) {
+        let Parked { until, after, anchor, .. } = self.partitions.get(id).parked;
+        let finished = self.arena.get(after)[1] as usize;
+        if self.completions.room() < finished {
+            self.outputs_needed = finished;
+            self.interrupted = true;
+            let key = EventKey::at_end_of(until, self.partitions.get(id).elder);
+            return self.schedule(Event::Unpark(anchor), key);
+        }
+        let parked = self.unpark_members(id);
+        self.memoised.time += parked.until.since(parked.since);
+        self.play(id, parked);
+    }
+
+    /// Sets a partition up as the value in `parked.after` says.
+    pub(super) fn play(&mut self, id: PartitionId, parked: Parked) {
+        debug!("{} ps: partition {} has come to the end of an episode", self.now().0, id.0);
+        let Parked { mut before, mut after, .. } = parked;
+        let [_, finished, frames, finish_at, end_at, ..] = self.arena.get(after)[..] else { return };
+        let (finished, finish_at, end_at) = (finished as usize, finish_at as usize, end_at as usize);
+        self.packets.release(self.frames(id).saturating_sub(frames as usize));
+        let (qps, ports) = counts(self.arena.get(before));
+        let member = |kernel: &Self, at: usize| kernel.arena.get(before)[kernel.arena.get(before)[3] as usize + at];
+        let qp = |kernel: &Self, number: usize| QpId(member(kernel, number) as u32);
+        let port = |kernel: &Self, number: usize| PortId(member(kernel, qps + number) as u32);
+        for number in 0..ports {
+            let port = port(self, number);
+            self.play_port(port, after, VALUE_HEADER + number * PORT_FIGURES);
+            self.ports[port.index()].skipped += parked.until.min(self.now()).since(parked.since);
+        }
+        let figures = VALUE_HEADER + ports * PORT_FIGURES;
+        for number in 0..qps {
+            self.play_qp(qp(self, number), after, figures + number * QP_FIGURES);
+        }
+        for place in 0..finished {
+            let number = self.arena.get(after)[finish_at + place] as usize;
+            let qp = qp(self, number);
+            // It may stay in its NIC's queue, with nothing left to send.
+            self.qps.slots[qp.index()].snd_nxt = self.qps.slots[qp.index()].size;
+            self.complete(qp, FlowEnd::Done);
+        }
+        let mut queue_at = finish_at + finished;
+        for number in 0..ports {
+            self.thin_out(port(self, number), after, queue_at);
+            queue_at += 1 + self.arena.get(after)[queue_at] as usize;
+        }
+        // The ids behind the final state: those that go on.
+        let ids_at = end_at + self.arena.get(after)[end_at + 3] as usize;
+        let mut at = ids_at;
+        for number in 0..qps {
+            let id = qp(self, number);
+            if self.qps.slots[id.index()].is_open() {
+                self.arena.get_mut(after)[at] = u64::from(id.0);
+                at += 1;
+            }
+        }
+        for number in 0..ports {
+            self.arena.get_mut(after)[at] = u64::from(port(self, number).0);
+            at += 1;
+        }
+        self.restore(after, end_at);
+        let motion_at = self.arena.get(after)[MOTION] as usize;
+        if motion_at == 0 {
+            self.note_change(id);
+        } else {
+            self.resume_motion(id, after, motion_at);
+        }
+        self.arena.free(&mut before);
+        self.arena.free(&mut after);
+    }
+
+    pub(super) fn play_port(&mut self, port: PortId, value: Block, at: usize) {
+        let [frames, bytes, marks, queue, wakes, longest, served] =
+            core::array::from_fn(|i| self.arena.get(value)[at + i]);
+        let state = &mut self.ports[port.index()];
+        state.marks += marks;
+        state.queue_byte_ns = state.queue_byte_ns.wrapping_add(queue);
+        state.max_queue = state.max_queue.max(longest);
+        if frames > 0 {
+            state.scheduler = served as u8;
+        }
+        self.totals.ecn_marks += marks;
+        self.skipped.events += wakes;
+        self.count_sent(port, frames, bytes);
+    }
+
+    pub(super) fn play_qp(&mut self, qp: QpId, value: Block, at: usize) {
+        let [bytes, acks, rtt_sum, timers, ..] =
+            core::array::from_fn::<_, QP_FIGURES, _>(|i| self.arena.get(value)[at + i]);
+        self.skipped.events += timers;
+        let slot = &mut self.qps.slots[qp.index()];
+        slot.frames = 0;
+        slot.snd_una += bytes;
+        slot.acks += acks;
+        slot.rtt_sum += Span(rtt_sum);
+    }
+
+    /// Takes out of a NIC's queue what had left it by the end of the episode.
+    pub(super) fn thin_out(&mut self, port: PortId, value: Block, at: usize) {
+        let stay = self.arena.get(value)[at] as usize;
+        let (mut kept, mut place) = (0, 0);
+        let mut qp = self.nics[port.index()].first();
+        while qp.is_some() {
+            let next = self.nics[port.index()].next(self.qps.slots, qp);
+            if kept < stay && self.arena.get(value)[at + 1 + kept] == place {
+                kept += 1;
+            } else {
+                self.nics[port.index()].remove(self.qps.slots, qp);
+            }
+            (qp, place) = (next, place + 1);
+        }
+        while let Some(qp) = self.nics[port.index()].pop_removed(self.qps.slots) {
+            self.qps.slots[qp.index()].set_state(QpState::Retired);
+            self.retire_if_done(qp);
+        }
+    }
+
+    /// Wakes a partition in an episode that was looked up, or that follows: as a simulation would have it now.
+    pub(super) fn break_off(&mut self, id: PartitionId) {
+        let is_follower = self.partitions.get(id).parked.kind == FOLLOWER;
+        if is_follower && self.take_over(id) {
+            return;
+        }
+        if is_follower {
+            self.unlink(id);
+        }
+        let Parked { since, mut before, mut after, .. } = self.unpark_members(id);
+        if !after.is_none() {
+            let frames = self.arena.get(after)[2] as usize;
+            self.packets.release(frames.saturating_sub(self.frames(id)));
+        }
+        self.replay(id, before, since);
+        self.arena.free(&mut before);
+        self.arena.free(&mut after);
+    }
+
+    /// A follower takes its leader's state over as it is now. Says whether that could be told.
+    pub(super) fn take_over(&mut self, id: PartitionId) -> bool {
+        let leader = self.partitions.get(id).episode.leader;
+        let Episode { is_spoilt, finished, .. } = self.partitions.get(leader).episode;
+        if is_spoilt != 0 || self.completions.room() < finished as usize {
+            return false;
+        }
+        self.wake(leader);
+        let Some(mut value) = self.write_value(leader, true, None) else { return false };
+        let copy = self.copy_value(id, value);
+        self.arena.free(&mut value);
+        let Some(after) = copy else { return false };
+        self.unlink(id);
+        let parked = self.unpark_members(id);
+        self.memoised.time += self.now().since(parked.since);
+        self.play(id, Parked { after, ..parked });
+        true
+    }
+}
