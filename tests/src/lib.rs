@@ -2,6 +2,7 @@
 //! tests ask about.
 
 pub mod drive;
+pub mod phases;
 pub mod recurring;
 pub mod swarm;
 

@@ -2,8 +2,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use wormhole::reference::{NS3, Verdict, compare, find_runs};
+use wormhole::memo::{Memo, MemoOptions};
+use wormhole::reference::{Comparison, NS3, Verdict, compare, compare_with, find_runs};
 use wormhole::scenario::Options;
+use wormhole::simulate::{FlowRecord, Outcome, simulate, simulate_memoised};
 use wormhole_kernel::accel::{Acceleration, Tier};
 use wormhole_tests::data;
 
@@ -13,18 +15,59 @@ const LONG: &str = "WORMHOLE_LONG_REFERENCE";
 /// As [`NS3`], but what repeats is skipped.
 const ACCELERATED: Options = Options { acceleration: Acceleration { tier: Tier::Exact, ..NS3.acceleration }, ..NS3 };
 
-/// Compares all runs, plain and with exact acceleration, prints a line for each, and fails with the lines of those
-/// that differ.
+/// Compares all runs: plain, with exact acceleration, and twice with a memo besides, which the second of these has from
+/// the first. Prints a line for each, and fails with the lines of those that differ.
 fn all_equal(runs: &[PathBuf]) {
+    let comparisons = runs.iter().flat_map(|run| {
+        let mut order = Vec::new();
+        let plain = compare_with(run, &NS3, &mut |scenario, pfc| {
+            let outcome = simulate(scenario, pfc, &mut |_| {})?;
+            order = outcome.flows.iter().map(|record| record.completion.token).collect();
+            Ok(outcome)
+        });
+        let [first, second] = compare_memoised(run, &order);
+        [plain, compare(run, &ACCELERATED), first, second]
+    });
     let mut bad = Vec::new();
-    for (run, options) in runs.iter().flat_map(|run| [(run, &NS3), (run, &ACCELERATED)]) {
-        let comparison = compare(run, options);
+    for comparison in comparisons {
         println!("{comparison}");
         if comparison.verdict != Verdict::Equal {
             bad.push(comparison.to_string());
         }
     }
-    assert!(bad.is_empty(), "{} of {} runs are not equal:\n{}", bad.len(), 2 * runs.len(), bad.join("\n"));
+    assert!(bad.is_empty(), "{} of {} runs are not equal:\n{}", bad.len(), 4 * runs.len(), bad.join("\n"));
+}
+
+/// Puts flows that end in one instant into this order of tokens: records tell of instants.
+fn sort_instants(outcome: &mut Outcome, order: &[u64]) {
+    let mut ranks = vec![0; order.len()];
+    order.iter().enumerate().for_each(|(rank, token)| ranks[*token as usize] = rank);
+    outcome.flows.sort_by_key(|FlowRecord { completion, .. }| {
+        (completion.start + completion.fct, ranks[completion.token as usize])
+    });
+}
+
+/// A run with a new memo file, and again with what is in it by then.
+fn compare_memoised(run: &Path, order: &[u64]) -> [Comparison; 2] {
+    let name = run.file_name().expect("a folder").to_string_lossy();
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}.whm", std::process::id()));
+    let options = MemoOptions { keys: None, check: 0, limit_words: 1 << 22 };
+    let comparisons = ["new memo", "old memo"].map(|which| {
+        let (memo, found) = Memo::open(options, Some(&file), Tier::Exact);
+        let mut memo = memo.unwrap_or_else(|| panic!("{found:?}"));
+        let mut comparison = compare_with(run, &ACCELERATED, &mut |scenario, pfc| {
+            let mut outcome = simulate_memoised(scenario, &mut memo, pfc, &mut |_| {})?;
+            sort_instants(&mut outcome, order);
+            Ok(outcome)
+        });
+        let found = memo.finish().expect("the file is written");
+        assert!(found.all().is_empty(), "{name}: {found:?}");
+        comparison.name += &format!(", {which}");
+        comparison
+    });
+    // What is left behind lies in cargo's own folder and does no harm.
+    let _ = fs::remove_file(file);
+    comparisons
 }
 
 /// Compares the runs whose names begin with `letter`; a lost data file must not go unnoticed, so their number is

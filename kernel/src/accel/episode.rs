@@ -5,8 +5,8 @@
 //! the *key*. The episode ends with the instant in which the first of its flows finish, or with the drain of the whole
 //! partition. What has been counted until then, who finished, and the state of those that go on is the *value*.
 //!
-//! * The part of an episode up to where a partition begins to repeat itself, or to run steadily, is a record of its own,
-//!   in whose key the sizes of flows are left out (see `convergence`).
+//! * The part of an episode up to where a partition begins to repeat itself, or to run steadily, is a record too, in
+//!   whose key the sizes of flows are left out (see `convergence`).
 //! * A miss is simulated, by whatever tier of acceleration there is, and recorded.
 //! * A hit is parked with what the record says. If something nobody knew of comes before its end, it is replayed from
 //!   the start that was kept.

@@ -42,10 +42,12 @@ macro_rules! for_each_port {
 
 pub(super) use {for_each_port, for_each_qp};
 
-/// What has happened to a partition since it was last looked at: nothing, something joined, something left.
+/// What has happened to a partition since it was last looked at: nothing, it was parted from others after something had
+/// left, something joined, something left.
 pub(crate) const SAME: u32 = 0;
-pub(crate) const JOINED: u32 = 1;
-pub(crate) const LEFT: u32 = 2;
+pub(crate) const PARTED: u32 = 1;
+pub(crate) const JOINED: u32 = 2;
+pub(crate) const LEFT: u32 = 3;
 
 /// A partition: two lists, threaded through queue pairs and ports, and what is known of its motion.
 #[repr(C)]
@@ -64,7 +66,7 @@ pub(crate) struct Partition {
     /// The flow that was added first, of all there have been: of partitions in step, the one with the elder goes
     /// first.
     pub(crate) elder: FlowId,
-    /// [`SAME`], [`JOINED`] or [`LEFT`].
+    /// [`SAME`], [`PARTED`], [`JOINED`] or [`LEFT`].
     pub(crate) changed: u32,
     pub(crate) recurrence: Recurrence,
     pub(crate) steady: Steady,
@@ -423,6 +425,8 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         while let Some(qp) = first_apart {
             first_apart = self.next_qp(qp);
             self.join(qp);
+            let id = self.qps.slots[qp.index()].partition;
+            self.partitions.get_mut(id).changed = PARTED;
             self.propose_leader(qp);
         }
     }

@@ -24,7 +24,8 @@ pub struct Bytes(u64);
 
 impl BufferManager for StaticThreshold {
     type Switch = Bytes;
-    type Port = [u64; 0];
+    /// Nothing; but a table has items of some size.
+    type Port = [u64; 1];
     type Queue = Bytes;
 
     fn id(&self) -> ModelId {
@@ -36,12 +37,12 @@ impl BufferManager for StaticThreshold {
         Bytes(0)
     }
 
-    fn port(&self, _info: &PortInfo, _nic_rate: BitRate) -> [u64; 0] {
-        []
+    fn port(&self, _info: &PortInfo, _nic_rate: BitRate) -> [u64; 1] {
+        [0]
     }
 
     #[inline(always)]
-    fn admit(&self, switch: &mut Bytes, _port: &[u64; 0], queue: &mut Bytes, bytes: u32) -> bool {
+    fn admit(&self, switch: &mut Bytes, _port: &[u64; 1], queue: &mut Bytes, bytes: u32) -> bool {
         let fits = queue.0 + bytes as u64 <= self.limit;
         if fits {
             queue.0 += bytes as u64;
@@ -51,18 +52,18 @@ impl BufferManager for StaticThreshold {
     }
 
     #[inline(always)]
-    fn pauses(&self, _switch: &Bytes, _port: &[u64; 0], queue: &Bytes) -> bool {
+    fn pauses(&self, _switch: &Bytes, _port: &[u64; 1], queue: &Bytes) -> bool {
         queue.0 >= self.pause
     }
 
     #[inline(always)]
-    fn release(&self, switch: &mut Bytes, _port: &[u64; 0], queue: &mut Bytes, bytes: u32) {
+    fn release(&self, switch: &mut Bytes, _port: &[u64; 1], queue: &mut Bytes, bytes: u32) {
         queue.0 -= bytes as u64;
         switch.0 -= bytes as u64;
     }
 
     #[inline(always)]
-    fn resumes(&self, _switch: &Bytes, _port: &[u64; 0], queue: &Bytes) -> bool {
+    fn resumes(&self, _switch: &Bytes, _port: &[u64; 1], queue: &Bytes) -> bool {
         queue.0 <= self.resume
     }
 
@@ -94,12 +95,12 @@ mod tests {
         let model = StaticThreshold { pause: 3_000, resume: 1_000, limit: 4_000 };
         let (mut switch, mut queue) = (Bytes(0), Bytes(0));
         let states: [bool; 5] = core::array::from_fn(|_| {
-            model.admit(&mut switch, &[], &mut queue, 1_000) && model.pauses(&switch, &[], &queue)
+            model.admit(&mut switch, &[0], &mut queue, 1_000) && model.pauses(&switch, &[0], &queue)
         });
         assert_eq!((states, queue.0), ([false, false, true, true, false], 4_000));
         let states: [bool; 4] = core::array::from_fn(|_| {
-            model.release(&mut switch, &[], &mut queue, 1_000);
-            model.resumes(&switch, &[], &queue)
+            model.release(&mut switch, &[0], &mut queue, 1_000);
+            model.resumes(&switch, &[0], &queue)
         });
         assert_eq!((states, switch.0), ([false, false, true, true], 0));
     }
