@@ -22,7 +22,7 @@ use wormhole_memo_fmt::Header;
 pub enum MemoKeys {
     /// Equal in every bit that counts: no error.
     Exact,
-    /// Alike up to a few per cent, as in the Wormhole paper: the error is not bounded (tier bounded only).
+    /// Alike up to a few per cent; where flows share a port, only if two simulations have agreed (tier bounded only).
     Quantised,
     /// Nothing is memoised.
     Off,

@@ -57,15 +57,15 @@ pub(crate) struct Episode {
     pub(super) finished: u32,
     /// Something has happened that cannot be in a record.
     pub(super) is_spoilt: u32,
-    /// Those that follow it, and in a follower: the next of them, and whom it follows.
+    /// Those that follow it, eldest first; and in a follower: the next of them, and whom it follows.
     pub(super) first_follower: PartitionId,
+    pub(super) last_follower: PartitionId,
     pub(super) next_follower: PartitionId,
     pub(super) leader: PartitionId,
     /// Flows share a port.
     pub(super) contended: u32,
     /// Its motion has been found already, and recorded.
     pub(super) has_converged: u32,
-    pub(super) pad: u32,
 }
 
 impl Episode {
@@ -78,11 +78,11 @@ impl Episode {
         finished: 0,
         is_spoilt: 0,
         first_follower: PartitionId::NONE,
+        last_follower: PartitionId::NONE,
         next_follower: PartitionId::NONE,
         leader: PartitionId::NONE,
         contended: 0,
         has_converged: 0,
-        pad: 0,
     };
 
     /// Whether what happens to the partition is being recorded.
@@ -124,7 +124,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     }
 
     /// A partition's change is over.
-    pub(super) fn settle(&mut self, id: PartitionId) {
+    fn settle(&mut self, id: PartitionId) {
         let partition = self.partitions.get(id);
         if partition.ports == 0 || partition.is_parked() {
             return;
@@ -136,10 +136,15 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         if partition.qps == 0 {
             return self.dissolve(id);
         }
+        // Mostly, where there are many flows, there is no credit: then not even their frames are counted.
+        if self.price_without_frames(id) > self.credit {
+            return;
+        }
         let cost = self.price(id);
         if cost > self.credit {
             return;
         }
+        let partition = self.partitions.get(id);
         if partition.changed == LEFT {
             // Each part comes up by itself.
             self.split(id);
@@ -150,10 +155,18 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     }
 
     /// About how many words a key has, which is what it costs.
-    pub(super) fn price(&self, id: PartitionId) -> u64 {
+    fn price(&self, id: PartitionId) -> u64 {
+        self.price_without_frames(id) + 8 * self.frames(id) as u64
+    }
+
+    fn price_without_frames(&self, id: PartitionId) -> u64 {
         let partition = self.partitions.get(id);
-        let frames = self.frames(id) as u64;
-        48 * u64::from(partition.qps) + 32 * u64::from(partition.ports) + 8 * frames
+        48 * u64::from(partition.qps) + 32 * u64::from(partition.ports)
+    }
+
+    /// A look-up that was worth it costs nothing.
+    pub(super) fn refund(&mut self, id: PartitionId) {
+        self.credit = self.credit.saturating_add(self.price(id));
     }
 
     /// A flow earns the look-ups that it causes: they stay a small share of its events.
@@ -162,7 +175,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         self.credit = self.credit.saturating_add(packets / PACKETS_PER_WORD);
     }
 
-    pub(super) fn look_up(&mut self, id: PartitionId) {
+    fn look_up(&mut self, id: PartitionId) {
         self.forget_motion(id);
         let is_coarse = self.memoisation.precision == Precision::Quantised;
         let contended = is_coarse && self.is_contended(id);
@@ -179,7 +192,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         self.look_up_exactly(id, start, coarse, contended);
     }
 
-    pub(super) fn look_up_exactly(&mut self, id: PartitionId, mut start: Block, mut coarse: Block, contended: bool) {
+    fn look_up_exactly(&mut self, id: PartitionId, mut start: Block, mut coarse: Block, contended: bool) {
         let Some(key) = self.write_key(id, start, Precision::Exact) else {
             self.arena.free(&mut coarse);
             return self.arena.free(&mut start);
@@ -206,7 +219,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             }
             if let Some(value) = motion {
                 // Simulated from there on, and recorded as a whole.
-                return self.use_record(id, start, value);
+                return self.park_episode(id, start, value);
             }
             self.memoised.misses += 1;
             self.memoised.distinct += 1;
@@ -224,17 +237,16 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
 
     /// The value of the record with this key, with room behind it for the ids that its final state will need.
     pub(super) fn find(&mut self, id: PartitionId, key: Block) -> Option<Block> {
+        let room = self.id_words(id);
         let store = self.memo.as_mut().filter(|_| !key.is_none())?;
         let value = store.find(self.arena.get(key))?;
-        let partition = self.partitions.get(id);
-        let room = partition.qps as usize + partition.ports as usize;
         let block = self.arena.alloc(value.len() + room)?;
         self.arena.get_mut(block)[..value.len()].copy_from_slice(value);
         Some(block)
     }
 
     /// Whether a record under a coarse key may be used. One that may not is not needed further.
-    pub(super) fn is_trusted(&mut self, mut value: Block) -> bool {
+    fn is_trusted(&mut self, mut value: Block) -> bool {
         let trusted = self.arena.get(value)[TRUST] == TRUSTED;
         if !trusted {
             self.arena.free(&mut value);
@@ -242,19 +254,18 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         trusted
     }
 
-    pub(super) fn use_record(&mut self, id: PartitionId, mut start: Block, mut value: Block) {
-        self.credit = self.credit.saturating_add(self.price(id));
+    fn use_record(&mut self, id: PartitionId, mut start: Block, mut value: Block) {
         if self.fits(id, value) {
-            self.memoised.hits += 1;
             return self.park_episode(id, start, value);
         }
+        self.refund(id);
         self.memoised.refused += 1;
         self.arena.free(&mut start);
         self.arena.free(&mut value);
     }
 
     /// Whether this hit is one of those that are simulated all the same: their share is kept to, hit by hit.
-    pub(super) fn is_to_be_checked(&self) -> bool {
+    fn is_to_be_checked(&self) -> bool {
         let share = u64::from(self.memoisation.check.min(1_000_000));
         let due = (self.memoised.hits + self.memoised.checked + 1) * share / 1_000_000;
         self.memoised.checked < due
@@ -263,11 +274,10 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     /// Whether a record can be used: nothing that is known of comes in between, outputs and frames have room, and no
     /// buffer is felt.
     pub(super) fn fits(&mut self, id: PartitionId, value: Block) -> bool {
-        let [span, finished, frames, ..] = self.arena.get(value)[..] else { return false };
+        let [span, finished, ..] = self.arena.get(value)[..] else { return false };
         let until = self.now() + Span(span);
-        let more = (frames as usize).saturating_sub(self.frames(id));
         if finished as usize > self.completions.capacity()
-            || self.packets.available() < more + PACKETS_PER_EVENT
+            || !self.frames_fit(id, value)
             || self.is_interrupted_by(id, until)
         {
             return false;
@@ -312,16 +322,38 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     }
 
     /// Whether a path leads through a partition. Where no path is up, it may.
-    pub(super) fn passes(&mut self, id: PartitionId, key: &RouteKey) -> bool {
+    fn passes(&mut self, id: PartitionId, key: &RouteKey) -> bool {
         self.walk(key).is_ok_and(|path| path.iter().any(|port| self.ports[port.index()].partition == id))
     }
 
-    pub(super) fn park_episode(&mut self, id: PartitionId, start: Block, value: Block) {
-        let (span, frames) = (self.arena.get(value)[0], self.arena.get(value)[2] as usize);
-        let more = frames.saturating_sub(self.frames(id));
-        self.packets.hold(more);
+    /// A hit.
+    fn park_episode(&mut self, id: PartitionId, start: Block, value: Block) {
+        self.memoised.hits += 1;
+        self.refund(id);
+        self.hold_frames(id, value);
         let now = self.now();
-        let until = now + Span(span);
+        let until = now + Span(self.arena.get(value)[0]);
         self.park(id, Parked { since: now, until, before: start, after: value, kind: EPISODE, ..Parked::NONE });
+    }
+
+    /// Frames that a partition has at the end of an episode beyond those it has now.
+    fn more_frames(&self, id: PartitionId, value: Block) -> usize {
+        (self.arena.get(value)[2] as usize).saturating_sub(self.frames(id))
+    }
+
+    /// Whether there is room for them.
+    pub(super) fn frames_fit(&self, id: PartitionId, value: Block) -> bool {
+        self.packets.available() >= self.more_frames(id, value) + PACKETS_PER_EVENT
+    }
+
+    /// Words for the ids of a partition's members: behind a value, those that go on will stand.
+    pub(super) fn id_words(&self, id: PartitionId) -> usize {
+        let partition = self.partitions.get(id);
+        partition.qps as usize + partition.ports as usize
+    }
+
+    /// Holds room for the frames that a value will have.
+    pub(super) fn hold_frames(&mut self, id: PartitionId, value: Block) {
+        self.packets.hold(self.more_frames(id, value));
     }
 }

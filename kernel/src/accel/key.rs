@@ -96,13 +96,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         Some(block)
     }
 
-    pub(super) fn fill_key(
-        &mut self,
-        id: PartitionId,
-        key: &mut Writer<'_>,
-        start: &[u64],
-        precision: Precision,
-    ) -> Option<()> {
+    fn fill_key(&mut self, id: PartitionId, key: &mut Writer<'_>, start: &[u64], precision: Precision) -> Option<()> {
         // What was skipped within a bound is in the records of a bounded tier.
         let detector = match self.acceleration.tier {
             Tier::Bounded => self.acceleration.detector.hash(),
@@ -136,7 +130,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     }
 
     /// What a flow is, and the way it takes.
-    pub(super) fn describe_flow(&mut self, qp: QpId, key: &mut Writer<'_>, precision: Precision) {
+    fn describe_flow(&mut self, qp: QpId, key: &mut Writer<'_>, precision: Precision) {
         let slot = &self.qps.slots[qp.index()];
         let class = u64::from(slot.priority) << 16 | u64::from(slot.cca) << 8 | u64::from(slot.telemetry);
         key.put_all([class, u64::from(slot.header), slot.base_rtt.0, slot.bdp, slot.line_rate.0, slot.timeout.0]);
@@ -176,7 +170,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     }
 
     /// Queues of ports, in steps of about 3 %.
-    pub(super) fn describe_queues(&self, id: PartitionId, key: &mut Writer<'_>) {
+    fn describe_queues(&self, id: PartitionId, key: &mut Writer<'_>) {
         for_each_port!(self, id, port, {
             key.put(coarse(self.ports[port.index()].backlog, 5));
         });

@@ -165,13 +165,14 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let partition = self.partitions.get_mut(id);
         partition.parked = Parked { anchor, ..parked };
         self.partitions.parked += 1;
-        let key = match parked.kind {
-            FOLLOWER => return,
-            // A record tells of the end of an instant.
-            EPISODE => EventKey::at_end_of(parked.until, self.partitions.get(id).elder),
-            _ => self.clock.issue(parked.until.since(self.now())),
-        };
-        self.schedule(Event::Unpark(anchor), key);
+        match parked.kind {
+            FOLLOWER => {}
+            EPISODE => self.await_end(id),
+            _ => {
+                let key = self.clock.issue(parked.until.since(self.now()));
+                self.schedule(Event::Unpark(anchor), key);
+            }
+        }
     }
 
     /// Takes the frames and timers of a partition out. They are in its snapshot.

@@ -8,7 +8,7 @@ use super::value::{MOTION, PORT_FIGURES, QP_FIGURES, VALUE_HEADER};
 use crate::event::{Event, EventKey};
 use crate::flow::FlowEnd;
 use crate::ids::{PartitionId, PortId, QpId};
-use crate::kernel::{Kernel, PACKETS_PER_EVENT};
+use crate::kernel::Kernel;
 use crate::log::debug;
 use crate::models::Models;
 use crate::observer::Observer;
@@ -65,21 +65,16 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
 
     pub(super) fn follow(&mut self, id: PartitionId, leader: PartitionId, start: Block) {
         self.memoised.followers += 1;
-        self.credit = self.credit.saturating_add(self.price(id));
+        self.refund(id);
         self.park(id, Parked { since: self.now(), until: SimTime::MAX, before: start, kind: FOLLOWER, ..Parked::NONE });
-        let next = core::mem::replace(&mut self.partitions.get_mut(leader).episode.first_follower, PartitionId::NONE);
-        // In order of age: the newest at the end.
-        if next.is_none() {
-            self.partitions.get_mut(leader).episode.first_follower = id;
+        self.partitions.get_mut(id).episode.leader = leader;
+        let led = &mut self.partitions.get_mut(leader).episode;
+        let last = core::mem::replace(&mut led.last_follower, id);
+        if last.is_none() {
+            led.first_follower = id;
         } else {
-            self.partitions.get_mut(leader).episode.first_follower = next;
-            let mut last = next;
-            while self.partitions.get(last).episode.next_follower.is_some() {
-                last = self.partitions.get(last).episode.next_follower;
-            }
             self.partitions.get_mut(last).episode.next_follower = id;
         }
-        self.partitions.get_mut(id).episode.leader = leader;
     }
 
     pub(super) fn unlink_first_follower(&mut self, leader: PartitionId) -> Option<PartitionId> {
@@ -91,17 +86,19 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     }
 
     /// A partition follows no more.
-    pub(super) fn unlink(&mut self, id: PartitionId) {
+    fn unlink(&mut self, id: PartitionId) {
         let Episode { leader, next_follower, .. } = self.partitions.get(id).episode;
-        let first = self.partitions.get(leader).episode.first_follower;
-        if first == id {
+        let (mut before, mut at) = (PartitionId::NONE, self.partitions.get(leader).episode.first_follower);
+        while at != id {
+            (before, at) = (at, self.partitions.get(at).episode.next_follower);
+        }
+        if before.is_none() {
             self.partitions.get_mut(leader).episode.first_follower = next_follower;
         } else {
-            let mut before = first;
-            while self.partitions.get(before).episode.next_follower != id {
-                before = self.partitions.get(before).episode.next_follower;
-            }
             self.partitions.get_mut(before).episode.next_follower = next_follower;
+        }
+        if next_follower.is_none() {
+            self.partitions.get_mut(leader).episode.last_follower = before;
         }
         self.partitions.get_mut(id).episode = Episode::NONE;
     }
@@ -114,37 +111,39 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             return self.wake(id);
         };
         let now = self.now();
-        let partition = self.partitions.get_mut(id);
-        (partition.parked.kind, partition.parked.after, partition.parked.until) = (EPISODE, copy, now);
-        let (anchor, key) = (partition.parked.anchor, EventKey::at_end_of(now, partition.elder));
+        let parked = &mut self.partitions.get_mut(id).parked;
+        (parked.kind, parked.after, parked.until) = (EPISODE, copy, now);
+        self.await_end(id);
+    }
+
+    /// The end of an episode that is played back comes when all else of its instant has happened.
+    pub(super) fn await_end(&mut self, id: PartitionId) {
+        let partition = self.partitions.get(id);
+        let Parked { anchor, until, .. } = partition.parked;
+        let key = EventKey::at_end_of(until, partition.elder);
         self.schedule(Event::Unpark(anchor), key);
     }
 
     /// A copy of a value for another partition, with room for ids and its frames held. `None` if there is no room.
-    pub(super) fn copy_value(&mut self, id: PartitionId, value: Block) -> Option<Block> {
-        let more = (self.arena.get(value)[2] as usize).saturating_sub(self.frames(id));
-        if self.packets.available() < more + PACKETS_PER_EVENT {
+    fn copy_value(&mut self, id: PartitionId, value: Block) -> Option<Block> {
+        if !self.frames_fit(id, value) {
             return None;
         }
-        let partition = self.partitions.get(id);
-        let room = partition.qps as usize + partition.ports as usize;
         let words = self.arena.get(value).len();
-        let copy = self.arena.alloc(words + room)?;
+        let copy = self.arena.alloc(words + self.id_words(id))?;
         let [to, from] = self.arena.several([copy, value]);
         to[..words].copy_from_slice(from);
-        self.packets.hold(more);
+        self.hold_frames(id, value);
         Some(copy)
     }
 
     /// The end of an episode that was looked up: if outputs have room, it happens.
     pub(super) fn end_episode(&mut self, id: PartitionId) {
-        let Parked { until, after, anchor, .. } = self.partitions.get(id).parked;
-        let finished = self.arena.get(after)[1] as usize;
+        let finished = self.arena.get(self.partitions.get(id).parked.after)[1] as usize;
         if self.completions.room() < finished {
             self.outputs_needed = finished;
             self.interrupted = true;
-            let key = EventKey::at_end_of(until, self.partitions.get(id).elder);
-            return self.schedule(Event::Unpark(anchor), key);
+            return self.await_end(id);
         }
         let parked = self.unpark_members(id);
         self.memoised.time += parked.until.since(parked.since);
@@ -152,7 +151,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     }
 
     /// Sets a partition up as the value in `parked.after` says.
-    pub(super) fn play(&mut self, id: PartitionId, parked: Parked) {
+    fn play(&mut self, id: PartitionId, parked: Parked) {
         debug!("{} ps: partition {} has come to the end of an episode", self.now().0, id.0);
         let Parked { mut before, mut after, .. } = parked;
         let [_, finished, frames, finish_at, end_at, ..] = self.arena.get(after)[..] else { return };
@@ -208,7 +207,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         self.arena.free(&mut after);
     }
 
-    pub(super) fn play_port(&mut self, port: PortId, value: Block, at: usize) {
+    fn play_port(&mut self, port: PortId, value: Block, at: usize) {
         let [frames, bytes, marks, queue, wakes, longest, served] =
             core::array::from_fn(|i| self.arena.get(value)[at + i]);
         let state = &mut self.ports[port.index()];
@@ -223,7 +222,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         self.count_sent(port, frames, bytes);
     }
 
-    pub(super) fn play_qp(&mut self, qp: QpId, value: Block, at: usize) {
+    fn play_qp(&mut self, qp: QpId, value: Block, at: usize) {
         let [bytes, acks, rtt_sum, timers, ..] =
             core::array::from_fn::<_, QP_FIGURES, _>(|i| self.arena.get(value)[at + i]);
         self.skipped.events += timers;
@@ -235,7 +234,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     }
 
     /// Takes out of a NIC's queue what had left it by the end of the episode.
-    pub(super) fn thin_out(&mut self, port: PortId, value: Block, at: usize) {
+    fn thin_out(&mut self, port: PortId, value: Block, at: usize) {
         let stay = self.arena.get(value)[at] as usize;
         let (mut kept, mut place) = (0, 0);
         let mut qp = self.nics[port.index()].first();
@@ -274,7 +273,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     }
 
     /// A follower takes its leader's state over as it is now. Says whether that could be told.
-    pub(super) fn take_over(&mut self, id: PartitionId) -> bool {
+    fn take_over(&mut self, id: PartitionId) -> bool {
         let leader = self.partitions.get(id).episode.leader;
         let Episode { is_spoilt, finished, .. } = self.partitions.get(leader).episode;
         if is_spoilt != 0 || self.completions.room() < finished as usize {

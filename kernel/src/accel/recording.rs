@@ -31,7 +31,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     ///
     /// Behind the figures of ports and of open flows: per port the ids in its NIC's queue, led by their number, and
     /// what must stay as it is.
-    pub(super) fn write_figures(&mut self, id: PartitionId) -> Option<Block> {
+    fn write_figures(&mut self, id: PartitionId) -> Option<Block> {
         let partition = self.partitions.get(id);
         let (qps, ports) = (partition.qps as usize, partition.ports as usize);
         let block = self.arena.alloc(ports * (PORT_FIGURES + 1 + WITNESS_WORDS) + qps * (QP_FIGURES + 1))?;
@@ -61,7 +61,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         Some(block)
     }
 
-    pub(super) fn port_figures(&self, port: PortId) -> [u64; PORT_FIGURES] {
+    fn port_figures(&self, port: PortId) -> [u64; PORT_FIGURES] {
         let state = &self.ports[port.index()];
         let wakes = u64::from(state.wakes);
         let served = u64::from(state.scheduler);
@@ -70,7 +70,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
 
     /// The first four are counters. Then the place of a flow among those that have finished, and the bytes it had left
     /// at the beginning.
-    pub(super) fn qp_figures(&self, qp: QpId) -> [u64; QP_FIGURES] {
+    fn qp_figures(&self, qp: QpId) -> [u64; QP_FIGURES] {
         let slot = &self.qps.slots[qp.index()];
         let left = slot.size.wrapping_sub(slot.snd_una);
         [slot.snd_una, slot.acks, slot.rtt_sum.0, u64::from(slot.timers), 0, left]
@@ -111,7 +111,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     }
 
     /// Gives a value to the store.
-    pub(super) fn keep(&mut self, id: PartitionId, value: Block) {
+    fn keep(&mut self, id: PartitionId, value: Block) {
         let Episode { key, coarse, contended, .. } = self.partitions.get(id).episode;
         let Some(store) = self.memo.as_mut() else { return };
         if coarse.is_none() {
@@ -139,7 +139,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     }
 
     /// Compares a value with the record's.
-    pub(super) fn check(&mut self, id: PartitionId, value: Block) {
+    fn check(&mut self, id: PartitionId, value: Block) {
         let Episode { key, expected, .. } = self.partitions.get(id).episode;
         let (told, expected) = (self.arena.get(value), self.arena.get(expected));
         if !expected.starts_with(told) {
@@ -194,7 +194,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         }
     }
 
-    pub(super) fn drop_recording(&mut self, id: PartitionId) {
+    fn drop_recording(&mut self, id: PartitionId) {
         self.recordings -= 1;
         let episode = core::mem::replace(&mut self.partitions.get_mut(id).episode, Episode::NONE);
         self.free_episode(episode);
@@ -308,7 +308,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     }
 
     /// Which of those that were in a NIC's queue are in it still, by their places. Finished ones may stay a while.
-    pub(super) fn tell_queue(&self, value: &mut Writer<'_>, port: PortId, before: &[u64]) -> Option<()> {
+    fn tell_queue(&self, value: &mut Writer<'_>, port: PortId, before: &[u64]) -> Option<()> {
         let nic = &self.nics[port.index()];
         value.put(nic.len() as u64);
         let mut places = before.iter().enumerate();
@@ -321,12 +321,12 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         Some(())
     }
 
-    pub(super) fn first_open(&self, id: PartitionId) -> Option<QpId> {
+    fn first_open(&self, id: PartitionId) -> Option<QpId> {
         let first = self.first_qp(id)?;
         if self.qps.slots[first.index()].is_open() { Some(first) } else { self.next_open(first) }
     }
 
-    pub(super) fn next_open(&self, qp: QpId) -> Option<QpId> {
+    fn next_open(&self, qp: QpId) -> Option<QpId> {
         let mut next = self.next_qp(qp);
         while let Some(qp) = next.filter(|qp| !self.qps.slots[qp.index()].is_open()) {
             next = self.next_qp(qp);
@@ -335,7 +335,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     }
 
     /// Whether there were no pauses, losses or chance since the ledger was written.
-    pub(super) fn is_untouched(&self, id: PartitionId, witness: &[u64]) -> bool {
+    fn is_untouched(&self, id: PartitionId, witness: &[u64]) -> bool {
         let mut at = 0;
         for_each_port!(self, id, port, {
             if witness[at..at + WITNESS_WORDS] != self.port_witness(port) {
