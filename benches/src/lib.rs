@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 use wormhole::ending::{ExitStatus, explain};
-use wormhole::scenario::{Profile, Routing, Scenario};
+use wormhole::scenario::{FlowMaker, Profile, Routing, Scenario};
 use wormhole::simulate::{Outcome, simulate};
 use wormhole_kernel::accel::Acceleration;
 use wormhole_kernel::{BitRate, FlowSpec, LinkSpec, NodeId, NodeKind, SimTime, Span, Transport};
@@ -99,8 +99,10 @@ fn scenario(profile: Profile, graph: Graph, mut flows: Vec<FlowSpec>, cca: AnyCc
         profile,
         seed: 1,
         routing: Routing::Ecmp,
-        ns3_ideal_ns: vec![0; flows.len()],
         flows,
+        jobs: Vec::new(),
+        maker: FlowMaker::new(&graph.nodes, &graph.links, transport.mtu, profile, None),
+        perturbation: None,
         nodes: graph.nodes,
         links: graph.links,
         link_events: Vec::new(),
@@ -112,6 +114,7 @@ fn scenario(profile: Profile, graph: Graph, mut flows: Vec<FlowSpec>, cca: AnyCc
         int_multiplier: INT_MULTIPLIER,
         stop: SimTime::MAX,
         max_packets: 1 << 18,
+        max_flows: 0,
         acceleration: Acceleration::default(),
     }
 }

@@ -1,9 +1,11 @@
 //! Arguments that commands share.
 
 use crate::input::diagnostics::Diagnostics;
-use crate::load::Files;
+use crate::jobs::{FileJob, JobKind, JobSource};
+use crate::load::{Files, Source};
 use crate::memo::{Memo, MemoKeys, MemoOptions};
-use crate::scenario::{CcaName, DEFAULT_MAX_PACKETS, Options, Profile, Routing};
+use crate::scenario::{CcaName, DEFAULT_MAX_FLOWS, DEFAULT_MAX_PACKETS, Options, Profile, Routing};
+use crate::scenario_file::ScenarioFile;
 use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};
 use wormhole_kernel::Span;
@@ -35,12 +37,44 @@ impl ScenarioArgs {
 /// What is simulated.
 #[derive(Args, Debug)]
 pub(crate) struct InputArgs {
+    /// Scenario: the name of an embedded one (see `wormhole scenarios`) or a TOML file.
+    #[arg(value_name = "SCENARIO", required_unless_present = "topology")]
+    scenario: Option<String>,
+    /// A variant of the scenario.
+    #[arg(long, value_name = "NAME", requires = "scenario")]
+    variant: Option<String>,
+    /// What the scenario says.
+    #[arg(skip)]
+    file: Option<ScenarioFile>,
     /// Topology file.
-    #[arg(long, value_name = "FILE")]
-    topology: PathBuf,
+    #[arg(long, value_name = "FILE", requires = "Traffic")]
+    topology: Option<PathBuf>,
+    #[command(flatten)]
+    traffic: Traffic,
+    /// Workload: Chakra communicator groups, JSON such as {"1": [0, 1]}.
+    #[arg(long, value_name = "FILE", requires = "workload")]
+    groups: Option<PathBuf>,
+    #[command(flatten)]
+    models: ModelArgs,
+}
+
+/// What is sent.
+#[derive(Args, Debug)]
+#[group(required = false, multiple = true)]
+struct Traffic {
     /// Flow file.
     #[arg(long, value_name = "FILE")]
-    flows: PathBuf,
+    flows: Option<PathBuf>,
+    /// Workload of all hosts, in a file: of SimAI or AICB, GOAL, a connection matrix of htsim, or the prefix of Chakra
+    /// traces.
+    #[arg(long, value_name = "FILE")]
+    workload: Option<PathBuf>,
+}
+
+/// How the fabric and its hosts behave.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Models")]
+struct ModelArgs {
     /// Configuration file.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -62,36 +96,61 @@ pub(crate) struct InputArgs {
     /// Most frames in the fabric at once.
     #[arg(long, value_name = "N", default_value_t = DEFAULT_MAX_PACKETS)]
     max_packets: usize,
+    /// Most flows of jobs at once.
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_MAX_FLOWS)]
+    max_flows: usize,
     /// Granularity of rates as of hardware registers, in bit/s (HPCC, profile ps); 0: none.
     #[arg(long, value_name = "BPS", default_value_t = 0)]
     rate_quantum: u64,
 }
 
 impl InputArgs {
+    /// The scenario and the variant that are asked for.
+    pub(crate) fn scenario(&self) -> Option<(&str, Option<&str>)> {
+        self.scenario.as_deref().map(|scenario| (scenario, self.variant.as_deref()))
+    }
+
+    /// Takes up what the scenario says beside options.
+    pub(crate) fn set_file(&mut self, file: ScenarioFile) {
+        self.file = Some(file);
+    }
+
     /// The input files.
     pub(crate) fn files(&self) -> Files {
+        let (fabric, mut jobs, config) = match &self.file {
+            Some(file) => (file.fabric.clone(), file.jobs.clone(), file.config.clone()),
+            None => (None, Vec::new(), None),
+        };
+        let file = |path: &PathBuf| FileJob::new(path.clone(), self.groups.clone());
+        let workload = self.traffic.workload.as_ref().map(file);
+        jobs.extend(workload.map(|job| JobSource { kind: JobKind::File(job), file: "--workload".into(), line: 0 }));
+        let given = self.topology.clone().map(Source::File);
         Files {
-            topology: self.topology.clone(),
-            flows: self.flows.clone(),
-            config: self.config.clone(),
-            link_events: self.link_events.clone(),
+            // Without any, an empty text: that it is no topology will be told.
+            topology: given.or(fabric).unwrap_or(Source::Text { name: "[fabric]".into(), text: String::new() }),
+            flows: self.traffic.flows.clone(),
+            config: self.models.config.clone().map(Source::File).or(config),
+            link_events: self.models.link_events.clone(),
+            jobs,
         }
     }
 
-    /// The flow file.
+    /// What a refused flow is told to be in.
     pub(crate) fn flows(&self) -> &Path {
-        &self.flows
+        self.traffic.flows.as_deref().unwrap_or(Path::new("flows"))
     }
 
     /// The choices that are not in input files; every event is executed.
     pub(crate) fn options(&self) -> Options {
+        let models = &self.models;
         Options {
-            profile: self.profile,
-            seed: self.seed,
-            cca: self.cca,
-            routing: self.routing,
-            max_packets: self.max_packets,
-            rate_quantum: self.rate_quantum,
+            profile: models.profile,
+            seed: models.seed,
+            cca: models.cca,
+            routing: models.routing,
+            max_packets: models.max_packets,
+            max_flows: models.max_flows,
+            rate_quantum: models.rate_quantum,
             ..Options::PLAIN
         }
     }
@@ -99,6 +158,7 @@ impl InputArgs {
 
 /// How to accelerate.
 #[derive(Args, Debug)]
+#[command(next_help_heading = "Acceleration")]
 struct AccelArgs {
     /// What may be skipped.
     #[arg(long, value_enum, default_value = "bounded")]
@@ -170,6 +230,7 @@ const DEFAULT_CHECK: &str = if cfg!(debug_assertions) { "10" } else { "0" };
 
 /// What to memoise.
 #[derive(Args, Debug)]
+#[command(next_help_heading = "Acceleration")]
 pub(crate) struct MemoArgs {
     /// Memo file: its records are used, and new ones are added to it. It is made if it is not there.
     #[arg(long, value_name = "FILE")]

@@ -10,10 +10,14 @@ use crate::memo::{Memo, MemoCommand};
 use crate::outputs::{EventTrace, PfcLog, Summary, fct_rows, write_fct_csv, write_links_csv, write_pfc};
 use crate::progress::ProgressLine;
 use crate::scenario::{Options, Scenario};
+use crate::scenario_file::ScenarioFile;
 use crate::simulate::{Outcome, Refusal, simulate_memoised};
+use crate::topo::TopoCommand;
 use crate::verify::{Report, Verification, verify};
-use crate::{demo, reference, table};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use crate::workload::command::WorkloadCommand;
+use crate::{demo, reference, scenario_file, table};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -54,8 +58,18 @@ enum Command {
     /// Look after memo files: what runs with --memo have kept.
     #[command(subcommand)]
     Memo(MemoCommand),
+    /// Describe training jobs, and write them down for scenarios.
+    #[command(subcommand)]
+    Workload(WorkloadCommand),
+    /// List the embedded scenarios, or print one.
+    Scenarios {
+        /// Prints the text of this one.
+        name: Option<String>,
+    },
     /// Print the flow conflict graph at an instant: flows with their sending rates, and which of them share links.
     Fcg(FcgArgs),
+    /// Write the topology of a usual fabric, by its parameters.
+    Topo(TopoCommand),
 }
 
 #[derive(Args, Debug)]
@@ -63,10 +77,10 @@ struct RunArgs {
     #[command(flatten)]
     scenario: ScenarioArgs,
     /// Folder for results; it is made if it is not there.
-    #[arg(long, value_name = "DIR", default_value = "wormhole-out")]
+    #[arg(long, value_name = "DIR", default_value = "wormhole-out", help_heading = "Outputs")]
     out: PathBuf,
     /// Also write a trace of every packet event to this file. Stretches that are skipped leave no trace.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Outputs")]
     events: Option<PathBuf>,
 }
 
@@ -75,7 +89,7 @@ struct VerifyArgs {
     #[command(flatten)]
     scenario: ScenarioArgs,
     /// Folder for verify.json; it is made if it is not there.
-    #[arg(long, value_name = "DIR", default_value = "wormhole-out")]
+    #[arg(long, value_name = "DIR", default_value = "wormhole-out", help_heading = "Outputs")]
     out: PathBuf,
     /// Also make K runs without acceleration in which every flow starts up to 1 ns sooner or later, by chance from
     /// the seed, and tell how far from the plain run they come: an error within that spread is not one of the
@@ -112,6 +126,78 @@ fn instant(text: &str) -> Result<SimTime, String> {
     units::time(text).map(SimTime)
 }
 
+impl Cli {
+    /// Understands a command line. What a scenario file says goes before what is typed, which so replaces it.
+    ///
+    /// # Errors
+    /// What to end with: clap has told what is wrong, or the findings about the scenario file have been.
+    pub fn from_arguments(arguments: Vec<OsString>) -> Result<Cli, ExitCode> {
+        let parse = |arguments: &[OsString]| {
+            let matches = Cli::command().args_override_self(true).try_get_matches_from(arguments);
+            matches.and_then(|matches| Cli::from_arg_matches(&matches)).map_err(|error| {
+                // There is nowhere left to say that this cannot be said.
+                let _ = error.print();
+                ExitCode::from(error.exit_code() as u8)
+            })
+        };
+        let mut typed = parse(&arguments)?;
+        let Some((name, variant)) = typed.command.input().and_then(|input| input.scenario()) else { return Ok(typed) };
+        let mut found = Diagnostics::of(name);
+        let run = Cli::command();
+        let run = run.find_subcommand("run").unwrap_or(&run);
+        let file = ScenarioFile::load(name, variant, run, &mut found);
+        tell(&found);
+        let Some(file) = file else { return Err(ExitStatus::BadInput.into()) };
+        if !file.arguments.is_empty() {
+            let of_file = typed.command.taken(&file.arguments).into_iter().map(OsString::from);
+            let words = arguments[..2].iter().cloned().chain(of_file).chain(arguments[2..].iter().cloned());
+            typed = parse(&words.collect::<Vec<_>>())?;
+        }
+        if let Some(input) = typed.command.input_mut() {
+            input.set_file(file);
+        }
+        Ok(typed)
+    }
+}
+
+impl Command {
+    fn input_mut(&mut self) -> Option<&mut InputArgs> {
+        match self {
+            Command::Run(RunArgs { scenario, .. }) | Command::Verify(VerifyArgs { scenario, .. }) => {
+                Some(&mut scenario.input)
+            }
+            Command::Fcg(FcgArgs { input, .. }) => Some(input),
+            _ => None,
+        }
+    }
+
+    fn input(&self) -> Option<&InputArgs> {
+        match self {
+            Command::Run(RunArgs { scenario, .. }) | Command::Verify(VerifyArgs { scenario, .. }) => {
+                Some(&scenario.input)
+            }
+            Command::Fcg(FcgArgs { input, .. }) => Some(input),
+            _ => None,
+        }
+    }
+
+    /// Those of the arguments of `run` that this command has, too.
+    fn taken(&self, arguments: &[String]) -> Vec<String> {
+        let name = match self {
+            Command::Verify(_) => "verify",
+            Command::Fcg(_) => "fcg",
+            _ => "run",
+        };
+        let all = Cli::command();
+        let Some(command) = all.find_subcommand(name) else { return Vec::new() };
+        let has = |argument: &&String| {
+            let option = argument.trim_start_matches('-').split('=').next();
+            command.get_arguments().any(|known| known.get_long() == option)
+        };
+        arguments.iter().filter(has).cloned().collect()
+    }
+}
+
 /// Executes a command and says how it went.
 pub fn execute(cli: Cli) -> ExitCode {
     let status = match cli.command {
@@ -120,7 +206,10 @@ pub fn execute(cli: Cli) -> ExitCode {
         Command::Verify(args) => run_verify(&args),
         Command::Reference { folders, accel, memo } => compare(&folders, accel, &memo),
         Command::Memo(command) => command.execute(),
+        Command::Workload(command) => command.execute(),
+        Command::Scenarios { name } => scenario_file::list(name.as_deref()),
         Command::Fcg(args) => run_fcg(&args),
+        Command::Topo(command) => command.execute(),
     };
     match status {
         Ok(status) => status.into(),
@@ -215,8 +304,8 @@ fn write_results(folder: &Path, scenario: &Scenario, outcome: &Outcome, pfc: &Pf
         fill(&mut out)?;
         out.flush()
     };
-    write("fct.csv", &|out| write_fct_csv(out, scenario, outcome))?;
-    write("fct.txt", &|out| fct_rows(scenario, outcome).try_for_each(|row| writeln!(out, "{row}")))?;
+    write("fct.csv", &|out| write_fct_csv(out, outcome))?;
+    write("fct.txt", &|out| fct_rows(outcome).try_for_each(|row| writeln!(out, "{row}")))?;
     write("links.csv", &|out| write_links_csv(out, scenario, outcome))?;
     write("pfc.txt", &|out| write_pfc(out, scenario, pfc))?;
     write("summary.json", &|out| {
@@ -292,7 +381,6 @@ fn run_fcg(args: &FcgArgs) -> io::Result<ExitStatus> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     fn parse(line: &str) -> Result<Command, clap::error::ErrorKind> {
         Cli::try_parse_from(line.split_whitespace()).map(|cli| cli.command).map_err(|error| error.kind())

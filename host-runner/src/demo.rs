@@ -3,7 +3,7 @@
 use crate::ending::{ExitStatus, explain};
 use crate::load::{Texts, load_texts};
 use crate::progress::ProgressLine;
-use crate::scenario::{CcaName, Options, Scenario};
+use crate::scenario::{CcaName, Options};
 use crate::simulate::{Outcome, simulate};
 use crate::table;
 use std::io::{self, Write};
@@ -20,7 +20,7 @@ const OPTIONS: Options = Options { cca: Some(CcaName::Hpcc), ..Options::PLAIN };
 /// Those of standard output.
 pub fn run() -> io::Result<ExitStatus> {
     let (topology, flows) = (("demo topology", TOPOLOGY), ("demo flows", FLOWS));
-    let loaded = load_texts(&Texts { topology, flows, config: None, link_events: None }, &OPTIONS);
+    let loaded = load_texts(&Texts { topology, flows: Some(flows), config: None, link_events: None }, &OPTIONS);
     let Some(scenario) = loaded.scenario else {
         loaded.found.all().iter().for_each(|f| eprintln!("{f}"));
         return Ok(ExitStatus::BadInput);
@@ -36,22 +36,21 @@ pub fn run() -> io::Result<ExitStatus> {
         }
     };
     drop(progress);
-    write_flows(&mut out, &scenario, &outcome)?;
+    write_flows(&mut out, &outcome)?;
     write!(out, "\n{}", table::summary(&scenario, &outcome))?;
     Ok(explain(&outcome))
 }
 
-fn write_flows(out: &mut impl Write, scenario: &Scenario, outcome: &Outcome) -> io::Result<()> {
+fn write_flows(out: &mut impl Write, outcome: &Outcome) -> io::Result<()> {
     writeln!(out, "{:>4} {:>4} {:>10} {:>12} {:>12} {:>9}", "from", "to", "bytes", "start us", "FCT us", "slowdown")?;
     for record in &outcome.flows {
-        let flow = &scenario.flows[record.completion.token as usize];
         let us = |ps: u64| ps as f64 / 1e6;
         writeln!(
             out,
             "{:>4} {:>4} {:>10} {:>12.3} {:>12.3} {:>9.3}",
-            flow.src.0,
-            flow.dst.0,
-            flow.bytes,
+            record.src.0,
+            record.dst.0,
+            record.completion.bytes,
             us(record.completion.start.0),
             us(record.completion.fct.0),
             record.completion.fct.0 as f64 / record.ideal.0 as f64

@@ -1,6 +1,7 @@
 //! How a run ended, in a sentence and an exit code.
 
 use crate::simulate::{Ending, Outcome};
+use crate::workload::engine::Wait;
 use std::process::ExitCode;
 use wormhole_kernel::CapacityError;
 
@@ -25,6 +26,8 @@ pub enum ExitStatus {
     ErrorBound = 8,
     /// Memo files were made with different models: they cannot be merged.
     Unlike = 9,
+    /// Ranks wait for others that will never come.
+    Waiting = 10,
 }
 
 impl ExitStatus {
@@ -37,7 +40,7 @@ impl ExitStatus {
     pub const HELP: &str = "Exit codes: 0 done, 1 a file cannot be read or written, 2 bad command line, 3 bad input, \
                             4 flows stalled or given up, 5 PFC deadlock, 6 out of limits, 7 a reference run differs, \
                             8 acceleration or a memo record has changed results by more than it may, \
-                            9 memo files of different models";
+                            9 memo files of different models, 10 ranks wait for others that never come";
 }
 
 impl From<ExitStatus> for ExitCode {
@@ -45,6 +48,9 @@ impl From<ExitStatus> for ExitCode {
         ExitCode::from(status as u8)
     }
 }
+
+/// So many waiting ranks are shown.
+const MOST_WAITS: usize = 20;
 
 /// Says on standard error what kept a run from its end; nothing if all is well.
 pub fn explain(outcome: &Outcome) -> ExitStatus {
@@ -77,13 +83,28 @@ pub fn explain(outcome: &Outcome) -> ExitStatus {
             }
             ExitStatus::Deadlock
         }
+        Ending::Waiting(waits) => {
+            eprintln!("nothing goes on at {} ns:", outcome.end.as_ns());
+            for Wait { job, rank, what } in waits.iter().take(MOST_WAITS) {
+                eprintln!("  {job}: rank {rank} waits for {what}");
+            }
+            if waits.len() > MOST_WAITS {
+                eprintln!("  and {} more", waits.len() - MOST_WAITS);
+            }
+            ExitStatus::Waiting
+        }
+        Ending::Mismatch(message) => {
+            eprintln!("{message}");
+            ExitStatus::BadInput
+        }
         Ending::OutOf(fault) => out_of(fault),
     }
 }
 
 /// Says on standard error which limit is too low.
 pub(crate) fn out_of(fault: &CapacityError) -> ExitStatus {
-    // The other limits follow from the scenario: only frames can run out.
-    eprintln!("{fault}; raise it with --max-packets");
+    // The other limits follow from the scenario.
+    let option = if fault.what == "packets" { "--max-packets" } else { "--max-flows" };
+    eprintln!("{fault}; raise it with {option}");
     ExitStatus::OutOfLimits
 }

@@ -137,7 +137,7 @@ mod tests {
 
     fn graph_at(us: u64) -> FlowGraph {
         let texts =
-            Texts { topology: ("topology", TOPOLOGY), flows: ("flows", FLOWS), config: None, link_events: None };
+            Texts { topology: ("topology", TOPOLOGY), flows: Some(("flows", FLOWS)), config: None, link_events: None };
         let scenario = load_texts(&texts, &Options::PLAIN).scenario.expect("a scenario");
         flow_graph(&scenario, SimTime(us * 1_000_000)).expect("a graph")
     }
@@ -164,7 +164,7 @@ mod tests {
     fn flows_with_the_same_path_share_every_link() {
         let texts = Texts {
             topology: ("topology", TOPOLOGY),
-            flows: ("flows", "2\n0 2 3 100 1000000 0\n0 2 3 101 1000000 0\n"),
+            flows: Some(("flows", "2\n0 2 3 100 1000000 0\n0 2 3 101 1000000 0\n")),
             config: None,
             link_events: None,
         };

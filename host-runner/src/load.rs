@@ -5,20 +5,38 @@ use crate::input::diagnostics::Diagnostics;
 use crate::input::flows::FlowRow;
 use crate::input::topology::Topology;
 use crate::input::{counted, decode, flows, link_events};
+use crate::jobs::{JobSource, place};
 use crate::scenario::{Options, Profile, Scenario};
-use std::path::{Path, PathBuf};
+use crate::workload::engine::PlacedJob;
+use std::path::PathBuf;
+
+/// Where a text is.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// In a file.
+    File(PathBuf),
+    /// Here, under the name its findings go by.
+    Text {
+        /// The name.
+        name: String,
+        /// The text.
+        text: String,
+    },
+}
 
 /// The files of a scenario.
 #[derive(Clone, Debug)]
 pub struct Files {
     /// The topology.
-    pub topology: PathBuf,
-    /// The flows.
-    pub flows: PathBuf,
+    pub topology: Source,
+    /// The flows, if any are listed.
+    pub flows: Option<PathBuf>,
     /// The configuration.
-    pub config: Option<PathBuf>,
+    pub config: Option<Source>,
     /// Link changes.
     pub link_events: Option<PathBuf>,
+    /// The jobs.
+    pub jobs: Vec<JobSource>,
 }
 
 /// The texts of a scenario, each with the name its findings go by.
@@ -26,8 +44,8 @@ pub struct Files {
 pub struct Texts<'t> {
     /// The topology.
     pub topology: (&'t str, &'t str),
-    /// The flows.
-    pub flows: (&'t str, &'t str),
+    /// The flows, if any are listed.
+    pub flows: Option<(&'t str, &'t str)>,
     /// The configuration.
     pub config: Option<(&'t str, &'t str)>,
     /// Link changes.
@@ -47,42 +65,45 @@ pub struct Loaded {
 /// Reads a scenario from files.
 pub fn load_files(files: &Files, options: &Options) -> Loaded {
     let mut unreadable = Diagnostics::default();
-    let mut read = |path: &Path| {
-        let name = path.display().to_string();
-        std::fs::read(path).map_or_else(
-            |error| {
+    let mut read = |source: &Source| match source {
+        Source::Text { name, text } => (name.clone(), text.clone()),
+        Source::File(path) => {
+            let name = path.display().to_string();
+            let text = std::fs::read(path).map(decode).unwrap_or_else(|error| {
                 let mut found = Diagnostics::of(name.clone());
                 found.error(0, "", format!("cannot be read: {error}"));
                 unreadable.extend(found);
-                None
-            },
-            |bytes| Some((name.clone(), decode(bytes))),
-        )
+                String::new()
+            });
+            (name, text)
+        }
     };
     let topology = read(&files.topology);
-    let flows = read(&files.flows);
-    let config = files.config.as_deref().map(&mut read);
-    let events = files.link_events.as_deref().map(&mut read);
+    let config = files.config.as_ref().map(&mut read);
+    let [flows, link_events] =
+        [&files.flows, &files.link_events].map(|path| path.clone().map(|path| read(&Source::File(path))));
+    if unreadable.has_errors() {
+        return Loaded { scenario: None, description: String::new(), found: unreadable };
+    }
     fn borrowed((name, text): &(String, String)) -> (&str, &str) {
         (name, text)
     }
-    let optional = |file: &'_ Option<Option<(String, String)>>| file.as_ref().is_some_and(|f| f.is_none());
-    match (&topology, &flows) {
-        (Some(topology), Some(flows)) if !optional(&config) && !optional(&events) => {
-            let texts = Texts {
-                topology: borrowed(topology),
-                flows: borrowed(flows),
-                config: config.as_ref().and_then(|c| c.as_ref()).map(borrowed),
-                link_events: events.as_ref().and_then(|e| e.as_ref()).map(borrowed),
-            };
-            load_texts(&texts, options)
-        }
-        _ => Loaded { scenario: None, description: String::new(), found: unreadable },
-    }
+    let texts = Texts {
+        topology: borrowed(&topology),
+        flows: flows.as_ref().map(borrowed),
+        config: config.as_ref().map(borrowed),
+        link_events: link_events.as_ref().map(borrowed),
+    };
+    load_with_jobs(&texts, &files.jobs, options)
 }
 
 /// Reads a scenario from texts.
 pub fn load_texts(texts: &Texts<'_>, options: &Options) -> Loaded {
+    load_with_jobs(texts, &[], options)
+}
+
+/// As [`load_texts`], with jobs.
+pub fn load_with_jobs(texts: &Texts<'_>, jobs: &[JobSource], options: &Options) -> Loaded {
     let mut all = Diagnostics::default();
     let mut found = Diagnostics::of(texts.topology.0);
     let topology = Topology::parse(texts.topology.1, &mut found);
@@ -96,12 +117,16 @@ pub fn load_texts(texts: &Texts<'_>, options: &Options) -> Loaded {
         all.extend(config_found);
         return Loaded { scenario: None, description: String::new(), found: all };
     };
-    let mut found = Diagnostics::of(texts.flows.0);
-    let rows = flows::parse(texts.flows.1, &topology, &mut found);
-    if options.profile == Profile::Ns3 {
-        refuse_what_ns3_cannot_carry(&rows, &mut found);
+    let mut rows = Vec::new();
+    if let Some((name, text)) = texts.flows {
+        let mut found = Diagnostics::of(name);
+        rows = flows::parse(text, &topology, &mut found);
+        if options.profile == Profile::Ns3 {
+            refuse_what_ns3_cannot_carry(&rows, &mut found);
+        }
+        all.extend(found);
     }
-    all.extend(found);
+    let jobs = place(jobs, &topology.hosts(), options.seed, &mut all);
 
     let mut events = Vec::new();
     if let Some((name, text)) = texts.link_events {
@@ -109,14 +134,26 @@ pub fn load_texts(texts: &Texts<'_>, options: &Options) -> Loaded {
         events = link_events::parse(text, &topology.links, &mut found);
         all.extend(found);
     }
-    let description = format!("{}, {}", topology.describe(), counted(rows.len(), "flow"));
+    let description = describe(&topology, texts.flows.is_some().then_some(rows.len()), &jobs);
     // Of a faulty configuration more would be said that is not so.
     let usable = !all.has_errors() && !config_found.has_errors();
     let scenario = usable.then(|| Scenario::new(topology, &rows, &config, events, options, &mut config_found));
     all.extend(config_found);
     all.extend(check_rate_quantum(options, scenario.as_ref()));
-    let scenario = scenario.filter(|_| !all.has_errors());
+    let scenario = scenario.filter(|_| !all.has_errors()).map(|scenario| Scenario { jobs, ..scenario });
     Loaded { scenario, description, found: all }
+}
+
+/// What was read, a line for the fabric with its flows, and one for each job.
+fn describe(topology: &Topology, flows: Option<usize>, jobs: &[PlacedJob]) -> String {
+    let mut description = topology.describe();
+    if let Some(flows) = flows {
+        description += &format!(", {}", counted(flows, "flow"));
+    }
+    for PlacedJob { name, job, .. } in jobs {
+        description += &format!("\n{name}: {}, {}", job.description, counted(job.ranks() as usize, "rank"));
+    }
+    description
 }
 
 /// The reference simulator has no coarse rate registers, and congestion controls other than HPCC have none here.
@@ -151,7 +188,7 @@ mod tests {
     fn load(options: &Options, config: &str) -> Loaded {
         let texts = Texts {
             topology: ("topology", "3 1 2\n2\n0 2 100Gbps 1us 0\n1 2 100Gbps 1us 0\n"),
-            flows: ("flows", "1\n0 1 3 100 1000 0\n"),
+            flows: Some(("flows", "1\n0 1 3 100 1000 0\n")),
             config: Some(("config", config)),
             link_events: None,
         };

@@ -1,9 +1,8 @@
 //! The command line of Wormhole.
 
-use clap::Parser;
 use std::process::ExitCode;
 use wormhole::cli::{Cli, execute};
 
 fn main() -> ExitCode {
-    execute(Cli::parse())
+    Cli::from_arguments(std::env::args_os().collect()).map_or_else(|code| code, execute)
 }

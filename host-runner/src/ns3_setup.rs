@@ -19,7 +19,7 @@ pub struct PairFacts {
 }
 
 /// A link end as its node sees it; of parallel links ns-3 keeps the last.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 struct Edge {
     to: u32,
     rate: u64,
@@ -27,7 +27,7 @@ struct Edge {
 }
 
 /// Sums along the path by which a search first reached a node.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Reached {
     delay_ns: u64,
     tx_ns: u64,
@@ -37,6 +37,7 @@ struct Reached {
 }
 
 /// See the module.
+#[derive(Clone, Debug)]
 pub struct Ns3Setup {
     edges: Vec<Vec<Edge>>,
     is_host: Vec<bool>,

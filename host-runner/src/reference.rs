@@ -2,7 +2,7 @@
 
 use crate::input::diagnostics::Diagnostics;
 use crate::input::fct::{self, FctRow};
-use crate::load::{Files, load_files};
+use crate::load::{Files, Source, load_files};
 use crate::outputs::{PfcLog, fct_rows, write_pfc};
 use crate::scenario::{Options, Profile, Scenario};
 use crate::simulate::{Outcome, Refusal, simulate};
@@ -103,10 +103,11 @@ fn run(
 ) -> Result<Verdict, String> {
     let file = |name: &str| folder.join(name);
     let files = Files {
-        topology: file("topology.txt"),
-        flows: file("flow.txt"),
-        config: Some(file("config.txt")),
+        topology: Source::File(file("topology.txt")),
+        flows: Some(file("flow.txt")),
+        config: Some(Source::File(file("config.txt"))),
         link_events: None,
+        jobs: Vec::new(),
     };
     let loaded = load_files(&files, options);
     let Some(scenario) = loaded.scenario else {
@@ -124,7 +125,7 @@ fn run(
     comparison.packet_hops = outcome.totals.packet_hops;
     comparison.cpu_s = outcome.cpu.as_secs_f64();
     comparison.event_ratio = (options.acceleration.tier != Tier::Off).then(|| outcome.event_ratio());
-    let got: Vec<FctRow> = fct_rows(&scenario, &outcome).collect();
+    let got: Vec<FctRow> = fct_rows(&outcome).collect();
     if let Some(difference) = first_difference(&want, &got) {
         return Ok(Verdict::Differs(difference));
     }

@@ -6,12 +6,13 @@ use crate::input::flows::FlowRow;
 use crate::input::link_events::{LinkEvent, links_between};
 use crate::input::topology::Topology;
 use crate::ns3_setup::{Ns3Setup, PairFacts};
+use crate::workload::engine::PlacedJob;
 use std::collections::BTreeSet;
 use wormhole_kernel::accel::{Acceleration, Detector, Tier};
 use wormhole_kernel::cca::CongestionControl;
 use wormhole_kernel::transport::DATA_HEADER_BYTES;
 use wormhole_kernel::units::PS_PER_S;
-use wormhole_kernel::{BitRate, FlowSpec, LinkSpec, NodeKind, SimTime, Span, Transport};
+use wormhole_kernel::{BitRate, FlowSpec, LinkSpec, NodeId, NodeKind, SimTime, Span, Transport};
 use wormhole_models::cca::{
     AnyCca, Dcqcn, DcqcnConfig, Dctcp, DctcpConfig, FixedWindow, FixedWindowConfig, Hpcc, HpccConfig, Swift,
     SwiftConfig, Timely, TimelyConfig, WindowRule,
@@ -23,6 +24,9 @@ use wormhole_models::telemetry::{Ns3Telemetry, TIME_MODULUS_NS};
 
 /// Frames in the fabric at once, unless the user says otherwise.
 pub const DEFAULT_MAX_PACKETS: usize = 4 << 20;
+
+/// Flows of jobs at once, unless the user says otherwise.
+pub const DEFAULT_MAX_FLOWS: usize = 1 << 18;
 
 /// Which model family.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
@@ -68,6 +72,8 @@ pub struct Options {
     pub routing: Routing,
     /// Most frames in the fabric at once.
     pub max_packets: usize,
+    /// Most flows of jobs at once.
+    pub max_flows: usize,
     /// What may be skipped, and how steady states are recognised.
     pub acceleration: Acceleration,
     /// Granularity of HPCC's rate registers in bit/s, profile `ps` only; 0: rates are as fine as they come.
@@ -82,6 +88,7 @@ impl Options {
         cca: None,
         routing: Routing::Ecmp,
         max_packets: DEFAULT_MAX_PACKETS,
+        max_flows: DEFAULT_MAX_FLOWS,
         acceleration: Acceleration { tier: Tier::Off, detector: Detector::CYCLE },
         rate_quantum: 0,
     };
@@ -100,10 +107,14 @@ pub struct Scenario {
     pub nodes: Vec<NodeKind>,
     /// The links.
     pub links: Vec<LinkSpec>,
-    /// The flows in order of start. Tokens are 0, 1, 2 and so on: a flow's is its index here, and in `ns3_ideal_ns`.
+    /// The flows of the list, in order of start. Tokens are 0, 1, 2 and so on: a flow's is its index here.
     pub flows: Vec<FlowSpec>,
-    /// ns-3's estimate of each flow's FCT alone, in nanoseconds: the last column of `fct.txt`.
-    pub ns3_ideal_ns: Vec<u64>,
+    /// The jobs, whose flows follow from each other.
+    pub jobs: Vec<PlacedJob>,
+    /// What flows get besides what their rows or jobs say.
+    pub maker: FlowMaker,
+    /// If there is a seed, every flow of a job starts 0 to 2 ns late, by chance from it.
+    pub perturbation: Option<u64>,
     /// Link changes, by time.
     pub link_events: Vec<LinkEvent>,
     /// The congestion control of all flows.
@@ -122,6 +133,8 @@ pub struct Scenario {
     pub stop: SimTime,
     /// Most frames in the fabric at once.
     pub max_packets: usize,
+    /// Most flows of jobs at once.
+    pub max_flows: usize,
     /// What may be skipped, and how steady states are recognised.
     pub acceleration: Acceleration,
 }
@@ -159,10 +172,9 @@ impl Scenario {
         apply_error_rate(config, options.profile, &mut links, found);
         let mode = mode(config, options);
         let mtu = config.packet_payload_size.unwrap_or(1_000);
-        let mut setup = Ns3Setup::new(&nodes, &links, mtu);
+        let mut maker = FlowMaker::new(&nodes, &links, mtu, options.profile, config.global_t);
         let thresholds = thresholds(mode, config, &nodes, &links, found);
-        let flows = flows(rows, config, options.profile, &mut setup);
-        let ns3_ideal_ns = rows.iter().map(|row| ns3_ideal(row, mtu, options.profile, &mut setup)).collect();
+        let flows = rows.iter().enumerate().map(|(i, row)| maker.complete(flow(row, i, options.profile))).collect();
         let mut events = link_events;
         events.extend(configured_link_down(config, &links, found));
         events.sort_by_key(|e| e.at);
@@ -171,7 +183,9 @@ impl Scenario {
             seed: options.seed,
             routing: options.routing,
             flows,
-            ns3_ideal_ns,
+            jobs: Vec::new(),
+            maker,
+            perturbation: None,
             link_events: events,
             cca: cca(mode, config, options),
             transport: transport(config, mtu, options.profile),
@@ -181,6 +195,7 @@ impl Scenario {
             int_multiplier: config.int_multi.unwrap_or(1),
             stop: SimTime(config.simulator_stop_time.map_or(u64::MAX, |t| t.saturating_sub(1))),
             max_packets: options.max_packets,
+            max_flows: options.max_flows,
             acceleration: options.acceleration,
             nodes,
             links,
@@ -360,36 +375,50 @@ fn transport(config: &Config, mtu: u32, profile: Profile) -> Transport {
     }
 }
 
-/// Flows with the round trip and bandwidth-delay product their congestion control assumes: in profile `ns3` those of
-/// the pair or the greatest of all pairs (`GLOBAL_T`), else those of the flow's own path unless `GLOBAL_T 1` is given.
-fn flows(rows: &[FlowRow], config: &Config, profile: Profile, setup: &mut Ns3Setup) -> Vec<FlowSpec> {
-    let ns3 = profile == Profile::Ns3;
-    let global = config.global_t.unwrap_or(ns3).then(|| setup.maxima());
-    let spec = |(index, row): (usize, &FlowRow)| {
-        let own = || if ns3 { setup.pair(row.src.0, row.dst.0) } else { None };
-        let facts: Option<PairFacts> = global.or_else(own);
-        FlowSpec {
-            src: row.src,
-            dst: row.dst,
-            bytes: row.bytes,
-            start: if ns3 { row.ns3_start } else { row.start },
-            priority: row.priority,
-            cca: 0,
-            src_port: row.src_port,
-            dst_port: row.dst_port,
-            base_rtt: facts.map(|f| Span::from_ns(f.rtt_ns)),
-            bdp: facts.map(|f| f.bdp),
-            token: index as u64,
-        }
-    };
-    rows.iter().enumerate().map(spec).collect()
+/// Makes the flows of a scenario: gives them what does not follow from the kernel's own view of a path.
+#[derive(Clone, Debug)]
+pub struct FlowMaker {
+    ns3: bool,
+    mtu: u32,
+    setup: Ns3Setup,
+    global: Option<PairFacts>,
 }
 
-/// ns-3's "standalone" FCT (`third.cc`, `qp_finish`): the pair's round trip plus all bytes at the bottleneck's rate.
-fn ns3_ideal(row: &FlowRow, mtu: u32, profile: Profile, setup: &mut Ns3Setup) -> u64 {
-    let Some(facts) = setup.pair(row.src.0, row.dst.0) else { return 0 };
-    let headers = row.bytes.div_ceil(mtu as u64) as u128 * DATA_HEADER_BYTES as u128;
-    let bytes = row.bytes as u128 + headers;
-    let bytes = if profile == Profile::Ns3 { bytes as u32 as u128 } else { bytes };
-    u64::try_from(facts.rtt_ns as u128 + bytes * 8_000_000_000 / facts.bandwidth as u128).unwrap_or(u64::MAX)
+impl FlowMaker {
+    /// For a fabric. `global` is `GLOBAL_T`: whether all flows assume the same round trip; the default is the profile's.
+    /// `mtu` is in payload bytes.
+    pub fn new(nodes: &[NodeKind], links: &[LinkSpec], mtu: u32, profile: Profile, global: Option<bool>) -> FlowMaker {
+        let ns3 = profile == Profile::Ns3;
+        let mut setup = Ns3Setup::new(nodes, links, mtu);
+        let global = global.unwrap_or(ns3).then(|| setup.maxima());
+        FlowMaker { ns3, mtu, setup, global }
+    }
+
+    /// The flow with the round trip and bandwidth-delay product its congestion control assumes: in profile `ns3` those
+    /// of the pair or the greatest of all pairs (`GLOBAL_T`), else those of its own path unless `GLOBAL_T 1` is given.
+    pub fn complete(&mut self, flow: FlowSpec) -> FlowSpec {
+        let own = if self.ns3 { self.setup.pair(flow.src.0, flow.dst.0) } else { None };
+        let facts = self.global.or(own);
+        FlowSpec { base_rtt: facts.map(|f| Span::from_ns(f.rtt_ns)), bdp: facts.map(|f| f.bdp), ..flow }
+    }
+
+    /// ns-3's "standalone" FCT (`third.cc`, `qp_finish`) in nanoseconds: the pair's round trip plus all bytes at the
+    /// bottleneck's rate. 0 if no path joins the pair.
+    pub fn ns3_ideal(&mut self, src: NodeId, dst: NodeId, bytes: u64) -> u64 {
+        let Some(facts) = self.setup.pair(src.0, dst.0) else { return 0 };
+        let headers = bytes.div_ceil(self.mtu as u64) as u128 * DATA_HEADER_BYTES as u128;
+        let bytes = bytes as u128 + headers;
+        let bytes = if self.ns3 { bytes as u32 as u128 } else { bytes };
+        u64::try_from(facts.rtt_ns as u128 + bytes * 8_000_000_000 / facts.bandwidth as u128).unwrap_or(u64::MAX)
+    }
+}
+
+fn flow(row: &FlowRow, index: usize, profile: Profile) -> FlowSpec {
+    FlowSpec {
+        priority: row.priority,
+        src_port: row.src_port,
+        dst_port: row.dst_port,
+        token: index as u64,
+        ..FlowSpec::new(row.src, row.dst, row.bytes, if profile == Profile::Ns3 { row.ns3_start } else { row.start })
+    }
 }

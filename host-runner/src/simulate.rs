@@ -1,9 +1,12 @@
 //! Running a scenario to its end.
 
 use crate::cpu::CpuClock;
-use crate::ideal::ideal_fct;
 use crate::memo::{Memo, MemoReport, RunStore};
 use crate::scenario::{Profile, Routing, Scenario};
+pub use crate::traffic::FlowRecord;
+use crate::traffic::Traffic;
+use crate::workload::engine::Wait;
+use crate::workload::report::JobReport;
 use std::time::{Duration, Instant};
 use wormhole_kernel::accel::{Skipped, Tier};
 use wormhole_kernel::fabric::PortInfo;
@@ -11,16 +14,12 @@ use wormhole_kernel::kernel::{PausedQueue, Step, Totals};
 use wormhole_kernel::memo::KERNEL_VERSION;
 use wormhole_kernel::router::Router;
 use wormhole_kernel::{
-    CapacityError, Completion, Error, FabricSize, Kernel, Limits, ModelSet, Models, NodeId, Observer, PortStats,
-    SimTime, Span,
+    CapacityError, Error, FabricSize, Kernel, Limits, ModelSet, Models, NodeId, Observer, PortStats, SimTime,
 };
 use wormhole_memo_fmt::{FORMAT_VERSION, Header};
 use wormhole_models::ecn::Ns3Coins;
 use wormhole_models::profile::{Ns3, Ps};
 use wormhole_models::router::{Ecmp, EcmpHash, Spray};
-
-/// Events between two looks at the clock and the progress line.
-const SLICE: u64 = 1 << 18;
 
 /// How a run ended.
 #[derive(Clone, PartialEq, Debug)]
@@ -33,30 +32,27 @@ pub enum Ending {
     Deadlock(Vec<PausedQueue>),
     /// Flows wait for acknowledgements that will never come.
     Stalled,
+    /// Ranks wait for others that will never come: who for what.
+    Waiting(Vec<Wait>),
+    /// Ranks do not agree about a collective.
+    Mismatch(String),
     /// A capacity is used up.
     OutOf(CapacityError),
 }
 
 impl Ending {
-    /// One word: `done`, `stop_time`, `deadlock`, `stalled`, or `out_of_<limit>`.
+    /// One word: `done`, `stop_time`, `deadlock`, `stalled`, `waiting`, `mismatch`, or `out_of_<limit>`.
     pub fn name(&self) -> String {
         match self {
             Ending::Done => "done".into(),
             Ending::StopTime => "stop_time".into(),
             Ending::Deadlock(_) => "deadlock".into(),
             Ending::Stalled => "stalled".into(),
+            Ending::Waiting(_) => "waiting".into(),
+            Ending::Mismatch(_) => "mismatch".into(),
             Ending::OutOf(fault) => format!("out_of_{}", fault.what),
         }
     }
-}
-
-/// One finished flow.
-#[derive(Clone, Copy, Debug)]
-pub struct FlowRecord {
-    /// What the kernel says. `token` is that of the flow in the scenario.
-    pub completion: Completion,
-    /// The least FCT the path allows: the flow alone, at line rate.
-    pub ideal: Span,
 }
 
 /// What one port has done.
@@ -74,6 +70,10 @@ pub struct PortReport {
 pub struct Outcome {
     /// Finished flows, in order of completion.
     pub flows: Vec<FlowRecord>,
+    /// Flows that were to run: those of the list, and those that jobs have begun.
+    pub flows_begun: usize,
+    /// What came of the jobs.
+    pub jobs: Vec<JobReport>,
     /// Counters of the fabric.
     pub totals: Totals,
     /// What acceleration has done.
@@ -251,52 +251,47 @@ fn run<M: Models, O: Observer>(
     mut kernel: Kernel<'_, M, O>,
     tell: &mut dyn FnMut(Progress),
 ) -> Result<Outcome, Vec<Refusal>> {
-    let ideals = add_inputs(scenario, &mut kernel)?;
+    let mut traffic = Traffic::new(scenario);
+    traffic.add_list(&mut kernel)?;
+    add_link_events(scenario, &mut kernel)?;
     let (cpu, wall) = (CpuClock::start(), Instant::now());
-    let mut flows = Vec::with_capacity(scenario.flows.len());
-    let ending = drive(scenario, &mut kernel, &ideals, &mut flows, tell);
+    let ending = drive(scenario, &mut kernel, &mut traffic, tell)?;
     // What is parked at the stop time has counted nothing since.
     kernel.wake_all();
+    let (cpu, wall) = (cpu.elapsed(), wall.elapsed());
     Ok(Outcome {
-        flows,
+        flows_begun: traffic.begun(),
+        jobs: traffic.job_reports(),
+        flows: traffic.into_records(),
         totals: kernel.totals(),
         skipped: kernel.skipped(),
         memo: MemoReport { counts: kernel.memoised(), bytes: 0 },
         ports: port_reports(&kernel),
         end: kernel.now(),
         ending,
-        cpu: cpu.elapsed(),
-        wall: wall.elapsed(),
+        cpu,
+        wall,
     })
 }
 
-/// Adds flows and link changes; gives the ideal FCT of each flow, by token.
+/// Adds the flows of the list and link changes.
 pub(crate) fn add_inputs<M: Models, O: Observer>(
     scenario: &Scenario,
     kernel: &mut Kernel<'_, M, O>,
-) -> Result<Vec<Span>, Vec<Refusal>> {
-    let ideals = add_flows(scenario, kernel)?;
+) -> Result<(), Vec<Refusal>> {
+    Traffic::new(scenario).add_list(kernel)?;
+    add_link_events(scenario, kernel)
+}
+
+fn add_link_events<M: Models, O: Observer>(
+    scenario: &Scenario,
+    kernel: &mut Kernel<'_, M, O>,
+) -> Result<(), Vec<Refusal>> {
     for event in &scenario.link_events {
         let set = kernel.set_link(event.at, event.link, event.up);
         set.map_err(|error| vec![Refusal { flow: None, error }])?;
     }
-    Ok(ideals)
-}
-
-/// Adds all flows; gives the ideal FCT of each, by token.
-fn add_flows<M: Models, O: Observer>(
-    scenario: &Scenario,
-    kernel: &mut Kernel<'_, M, O>,
-) -> Result<Vec<Span>, Vec<Refusal>> {
-    let mut ideals = vec![Span::ZERO; scenario.flows.len()];
-    let mut refused = Vec::new();
-    for (index, flow) in scenario.flows.iter().enumerate() {
-        match kernel.add_flow(flow).and_then(|_| ideal_fct(kernel, flow)) {
-            Ok(ideal) => ideals[flow.token as usize] = ideal,
-            Err(error) => refused.push(Refusal { flow: Some(index), error }),
-        }
-    }
-    if refused.is_empty() { Ok(ideals) } else { Err(refused) }
+    Ok(())
 }
 
 fn port_reports<M: Models, O: Observer>(kernel: &Kernel<'_, M, O>) -> Vec<PortReport> {
@@ -312,34 +307,55 @@ fn port_reports<M: Models, O: Observer>(kernel: &Kernel<'_, M, O>) -> Vec<PortRe
 fn drive<M: Models, O: Observer>(
     scenario: &Scenario,
     kernel: &mut Kernel<'_, M, O>,
-    ideals: &[Span],
-    flows: &mut Vec<FlowRecord>,
+    traffic: &mut Traffic<'_>,
     tell: &mut dyn FnMut(Progress),
-) -> Ending {
-    loop {
-        let step = kernel.run_bounded(scenario.stop, SLICE);
-        while let Some(completion) = kernel.poll_completion() {
-            flows.push(FlowRecord { completion, ideal: ideals[completion.token as usize] });
+) -> Result<Ending, Vec<Refusal>> {
+    if let Err(halt) = traffic.advance(SimTime::ZERO, kernel) {
+        return halt.into_ending();
+    }
+    while !traffic.is_done() {
+        let next = traffic.next_time().filter(|&at| at <= scenario.stop);
+        let limit = next.unwrap_or(scenario.stop);
+        let step = match traffic.run(limit, kernel) {
+            Ok(step) => step,
+            Err(fault) => return Ok(Ending::OutOf(fault)),
+        };
+        tell(Progress { now: kernel.now(), flows: traffic.ended() as u64, events: kernel.totals().events });
+        let now = match step {
+            // In the midst of an instant jobs are told nothing: what they do is not to depend on where a slice ends.
+            Step::Budget => continue,
+            Step::Completed | Step::OutputFull => kernel.now(),
+            Step::Reached => limit,
+            Step::Idle | Step::Stalled => next.unwrap_or(kernel.now()),
+        };
+        match traffic.advance(now, kernel) {
+            Err(halt) => return halt.into_ending(),
+            Ok(()) if next.is_some() || traffic.is_done() => {}
+            Ok(()) if step == Step::Reached => return Ok(Ending::StopTime),
+            Ok(()) if matches!(step, Step::Idle | Step::Stalled) => return Ok(stuck(scenario, kernel, traffic)),
+            Ok(()) => {}
         }
-        if flows.len() == scenario.flows.len() {
-            return Ending::Done;
-        }
-        tell(Progress { now: kernel.now(), flows: flows.len() as u64, events: kernel.totals().events });
-        match step {
-            Ok(Step::Budget | Step::OutputFull) => {}
-            Ok(Step::Reached) => return Ending::StopTime,
-            Ok(Step::Idle | Step::Stalled) => {
-                let paused: Vec<PausedQueue> = kernel.paused_queues().collect();
-                return if paused.is_empty() { Ending::Stalled } else { Ending::Deadlock(paused) };
-            }
-            Err(fault) => return Ending::OutOf(fault),
-        }
+    }
+    Ok(Ending::Done)
+}
+
+/// Nothing moves any more, and not all is done.
+fn stuck<M: Models, O: Observer>(scenario: &Scenario, kernel: &Kernel<'_, M, O>, traffic: &Traffic<'_>) -> Ending {
+    let paused: Vec<PausedQueue> = kernel.paused_queues().collect();
+    if !paused.is_empty() {
+        Ending::Deadlock(paused)
+    } else if traffic.next_time().is_some_and(|at| at > scenario.stop) {
+        Ending::StopTime
+    } else if kernel.unfinished_flows() == 0 && kernel.queued_flows() == 0 {
+        Ending::Waiting(traffic.waits())
+    } else {
+        Ending::Stalled
     }
 }
 
 /// Room for everything the scenario can hold: memory is only used as it is touched.
 pub(crate) fn limits(scenario: &Scenario) -> Limits {
-    let flows = scenario.flows.len().max(1);
+    let flows = most_flows(scenario).max(1);
     Limits {
         queued_flows: flows,
         active_flows: flows,
@@ -348,6 +364,12 @@ pub(crate) fn limits(scenario: &Scenario) -> Limits {
         inputs: scenario.link_events.len(),
         snapshot_words: snapshot_words(scenario),
     }
+}
+
+/// Flows there can be at once.
+fn most_flows(scenario: &Scenario) -> usize {
+    let of_jobs = if scenario.jobs.is_empty() { 0 } else { scenario.max_flows };
+    scenario.flows.len().saturating_add(of_jobs)
 }
 
 /// Memory for the states of partitions, in words of 8 bytes: several copies of all that the scenario can hold at once,
@@ -363,7 +385,7 @@ pub fn snapshot_words(scenario: &Scenario) -> usize {
     if scenario.acceleration.tier == Tier::Off {
         return 0;
     }
-    let flows = scenario.flows.len().saturating_mul(FLOW);
+    let flows = most_flows(scenario).saturating_mul(FLOW);
     let frames = scenario.max_packets.saturating_mul(FRAME);
     let ports = scenario.links.len().saturating_mul(2 * PORT);
     flows.saturating_add(frames).saturating_add(ports).saturating_mul(COPIES).min(MOST)
@@ -381,7 +403,7 @@ mod tests {
         let words = |tier, max_packets| {
             let texts = Texts {
                 topology: ("topology", "3 1 2\n2\n0 2 100Gbps 1us 0\n1 2 100Gbps 1us 0\n"),
-                flows: ("flows", "1\n0 1 3 100 1000 0\n"),
+                flows: Some(("flows", "1\n0 1 3 100 1000 0\n")),
                 config: None,
                 link_events: None,
             };

@@ -456,9 +456,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         slot.rtt_sum += ack.rtt;
         slot.acks += 1;
         if slot.snd_una >= slot.section {
-            slot.section = u64::MAX;
-            self.to_look_at = qp;
-            self.interrupted = true;
+            self.ask_for_look(qp);
         }
         if finished {
             self.finish(qp, FlowEnd::Done);

@@ -15,7 +15,8 @@
 use crate::accel::arena::Arena;
 use crate::accel::episode::{CREDIT, Leaders};
 use crate::accel::partition::Partitions;
-use crate::accel::{Acceleration, Skipped};
+use crate::accel::playback::Twins;
+use crate::accel::{Acceleration, Looks, Skipped};
 use crate::buffer::BufferManager;
 use crate::cca::{CongestionControl, MAX_INT_HOPS, SendControl};
 use crate::error::{CapacityError, Error};
@@ -61,6 +62,9 @@ pub enum Step {
     Idle,
     /// Outputs must be polled before anything more can happen.
     OutputFull,
+    /// Flows have ended now, and nothing else is due in this instant: see
+    /// [`run_to_completion`](Kernel::run_to_completion).
+    Completed,
     /// The number of events asked for has been executed.
     Budget,
     /// Nothing moves any more, and only timers that cannot change that are left: frames wait in queues that stay
@@ -173,6 +177,8 @@ pub struct Kernel<'a, M: Models, O: Observer = ()> {
     pub(crate) fault: Option<CapacityError>,
     /// Outputs are full, frames run out, or there is a fault: looked at before the next event.
     pub(crate) interrupted: bool,
+    /// An instant in which flows have ended ends the run.
+    stops_at_completions: bool,
     pub(crate) acceleration: Acceleration,
     pub(crate) skipped: Skipped,
     pub(crate) partitions: Partitions<'a>,
@@ -196,13 +202,14 @@ pub struct Kernel<'a, M: Models, O: Observer = ()> {
     /// Partitions that are being recorded.
     pub(crate) recordings: u32,
     pub(crate) leaders: Leaders,
+    pub(crate) twins: Twins,
     /// Completions that the next event will have at once.
     pub(crate) outputs_needed: usize,
     /// PFC frames in the fabric, and frames from outside.
     pub(crate) pfc_frames: u32,
     pub(crate) visitors: u32,
-    /// The queue pair on whose acknowledgement its partition is to be looked at, before the next event.
-    pub(crate) to_look_at: QpId,
+    /// Queue pairs on whose acknowledgement their partitions are to be looked at, at the end of the instant.
+    pub(crate) looks: Looks,
     next_flow: u32,
 }
 
@@ -288,6 +295,7 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
             unfinished: 0,
             fault: None,
             interrupted: true,
+            stops_at_completions: false,
             acceleration: Acceleration::default(),
             skipped: Skipped::default(),
             partitions: Partitions::carve(carver, Self::accelerated(limits, limits.active_flows))?,
@@ -303,10 +311,11 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
             credit: CREDIT,
             recordings: 0,
             leaders: Leaders::default(),
+            twins: Twins::default(),
             outputs_needed: 0,
             pfc_frames: 0,
             visitors: 0,
-            to_look_at: QpId::NONE,
+            looks: Looks::new(),
             next_flow: 0,
             fabric,
         };
@@ -571,6 +580,24 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
     /// # Errors
     /// As [`run_until`](Self::run_until).
     pub fn run_bounded(&mut self, limit: SimTime, budget: u64) -> Result<Step, CapacityError> {
+        self.stops_at_completions = false;
+        self.run(limit, budget)
+    }
+
+    /// As [`run_bounded`](Self::run_bounded), but also returns after an instant in which flows have ended:
+    /// [`Step::Completed`]. Who lets flows wait for others adds them then, at [`now`](Self::now). Partitions are looked
+    /// up in the memo only after that, so that what follows at once is part of what is looked up.
+    ///
+    /// # Errors
+    /// As [`run_until`](Self::run_until).
+    pub fn run_to_completion(&mut self, limit: SimTime, budget: u64) -> Result<Step, CapacityError> {
+        self.stops_at_completions = true;
+        // Some may be left of an earlier call.
+        self.interrupted |= !self.completions.is_empty();
+        self.run(limit, budget)
+    }
+
+    fn run(&mut self, limit: SimTime, budget: u64) -> Result<Step, CapacityError> {
         let mut budget = budget;
         loop {
             if self.interrupted
@@ -604,9 +631,9 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
     /// Something needs the caller's attention before the next event: outputs are full, frames or a limit run out.
     #[cold]
     fn interruption(&mut self) -> Option<Result<Step, CapacityError>> {
-        if self.to_look_at.is_some() {
-            let qp = core::mem::replace(&mut self.to_look_at, QpId::NONE);
-            self.look(qp);
+        self.look_at_end_of_instant();
+        if self.stops_at_completions && !self.completions.is_empty() && !self.has_more_now() {
+            return Some(Ok(Step::Completed));
         }
         if self.partitions.any_due() {
             self.end_instant();
@@ -621,8 +648,14 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
         if self.packets.available() < PACKETS_PER_EVENT {
             return Some(Err(CapacityError { what: "packets", limit: self.packets.capacity() }));
         }
-        self.interrupted = self.partitions.any_due();
+        let completed = self.stops_at_completions && !self.completions.is_empty();
+        self.interrupted = completed || self.partitions.any_due() || !self.looks.is_empty();
         None
+    }
+
+    /// Whether something else is due in this instant.
+    pub(crate) fn has_more_now(&self) -> bool {
+        self.next_timer.min(self.lanes.first().1).at <= self.now()
     }
 
     /// Whether outputs or frames have no room for another event.
@@ -698,7 +731,7 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
 
     pub(crate) fn push_completion(&mut self, record: Completion) {
         self.completions.push(record);
-        self.interrupted |= self.completions.is_full();
+        self.interrupted |= self.stops_at_completions || self.completions.is_full();
     }
 
     pub(crate) fn push_egress(&mut self, frame: ExternalFrame) {

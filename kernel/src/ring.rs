@@ -19,6 +19,10 @@ impl<'a, T: Pod> Ring<'a, T> {
         Ok(Ring { items: carver.take(items)?, first: 0, len: 0 })
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
     pub(crate) fn is_full(&self) -> bool {
         self.len == self.items.len()
     }
@@ -42,7 +46,7 @@ impl<'a, T: Pod> Ring<'a, T> {
     }
 
     pub(crate) fn pop(&mut self) -> Option<T> {
-        if self.len == 0 {
+        if self.is_empty() {
             return None;
         }
         let item = self.items[self.first];

@@ -16,3 +16,4 @@ pub mod router;
 pub mod scheduler;
 pub mod telemetry;
 pub mod timing;
+pub mod topology;

@@ -9,7 +9,7 @@ pub mod swarm;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use wormhole::load::{Files, Loaded, Texts, load_files, load_texts};
+use wormhole::load::{Files, Loaded, Source, Texts, load_files, load_texts};
 use wormhole::scenario::{Options, Scenario};
 use wormhole::simulate::{Ending, Outcome, PortReport, Refusal, simulate};
 use wormhole_kernel::packet::{Packet, PacketKind};
@@ -69,15 +69,20 @@ pub fn data(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("data").join(path)
 }
 
+/// A file of a case.
+pub fn case_file(case: &str, file: &str) -> PathBuf {
+    data("cases").join(case).join(file)
+}
+
 /// The files of a case; the optional ones if they are there.
-pub fn case_files(case: &str) -> Files {
-    let folder = data("cases").join(case);
-    let optional = |name: &str| Some(folder.join(name)).filter(|path| path.is_file());
+fn case_files(case: &str) -> Files {
+    let optional = |name: &str| Some(case_file(case, name)).filter(|path| path.is_file());
     Files {
-        topology: folder.join("topology.txt"),
-        flows: folder.join("flow.txt"),
-        config: optional("config.txt"),
+        topology: Source::File(case_file(case, "topology.txt")),
+        flows: Some(case_file(case, "flow.txt")),
+        config: optional("config.txt").map(Source::File),
         link_events: optional("events.txt"),
+        jobs: Vec::new(),
     }
 }
 
@@ -86,7 +91,7 @@ pub fn case_files(case: &str) -> Files {
 /// # Panics
 /// If it cannot be read.
 pub fn case_text(case: &str, file: &str) -> String {
-    let path = data("cases").join(case).join(file);
+    let path = case_file(case, file);
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
@@ -104,7 +109,7 @@ pub fn load_configured(case: &str, config: &str) -> Loaded {
 pub fn load_text(topology: &str, flows: &str, config: &str) -> Loaded {
     let texts = Texts {
         topology: ("topology.txt", topology),
-        flows: ("flow.txt", flows),
+        flows: Some(("flow.txt", flows)),
         config: Some(("config.txt", config)),
         link_events: None,
     };

@@ -58,7 +58,7 @@ impl Stars {
         let options = Options { profile, acceleration: Acceleration { tier, ..NS3.acceleration }, ..NS3 };
         let texts = Texts {
             topology: ("topology.txt", &self.topology()),
-            flows: ("flow.txt", &flows),
+            flows: Some(("flow.txt", &flows)),
             config: Some(("config.txt", config)),
             link_events: None,
         };

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::LazyLock;
-use wormhole_tests::{case_files, data, readme_table, wormhole_binary};
+use wormhole_tests::{case_file, data, readme_table, wormhole_binary};
 
 /// The first and the last of the keys that README lists of a tier.
 const OF_A_TIER: [&str; 2] = ["tier", "rtt_nrmse"];
@@ -43,8 +43,8 @@ fn verify(name: &str, inputs: &[(&str, &Path)], options: &str) -> (Output, Value
 
 /// Of a case.
 fn verify_case(name: &str, case: &str, options: &str) -> (Output, Value) {
-    let files = case_files(case);
-    verify(name, &[("--topology", &files.topology), ("--flows", &files.flows)], options)
+    let (topology, flows) = (case_file(case, "topology.txt"), case_file(case, "flow.txt"));
+    verify(name, &[("--topology", &topology), ("--flows", &flows)], options)
 }
 
 /// Of a reference run.
@@ -119,10 +119,10 @@ fn a_plain_run_equals_itself() {
 /// A run that deadlocks does so under every tier, and `verify` says so as `run` does.
 #[test]
 fn the_plain_runs_ending_is_told() {
-    let files = case_files("c21_pfc_deadlock_ring");
+    let file = |name| case_file("c21_pfc_deadlock_ring", name);
     let config = Path::new(env!("CARGO_TARGET_TMPDIR")).join("verify-deadlock.txt");
     fs::write(&config, "CC_MODE 0\nHAS_WIN 0\nBUFFER_SIZE 1\n").expect("a configuration");
-    let inputs = [("--topology", &*files.topology), ("--flows", &files.flows), ("--config", &config)];
+    let inputs = [("--topology", &*file("topology.txt")), ("--flows", &file("flow.txt")), ("--config", &config)];
     let (output, report) = verify("verify-deadlock", &inputs, "--accel exact");
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!((output.status.code(), &report["ending"]), (Some(5), &"deadlock".into()), "{errors}");

@@ -129,6 +129,11 @@ impl Diagnostics {
         &self.found
     }
 
+    /// How many errors there are, also those that are not kept.
+    pub fn error_count(&self) -> usize {
+        self.errors
+    }
+
     /// Whether anything found is an error.
     pub fn has_errors(&self) -> bool {
         self.errors > 0

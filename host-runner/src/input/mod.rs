@@ -6,8 +6,8 @@ pub mod diagnostics;
 pub mod fct;
 pub mod flows;
 pub mod link_events;
-mod rows;
-mod tokens;
+pub(crate) mod rows;
+pub(crate) mod tokens;
 pub mod topology;
 pub mod units;
 
@@ -28,7 +28,7 @@ pub(crate) fn counted(count: usize, noun: &str) -> String {
 
 /// Gives a parser every beginning of a text, and the text with every byte changed in several ways.
 #[cfg(test)]
-fn mistreat(text: &str, parse: impl Fn(&str)) {
+pub(crate) fn mistreat(text: &str, parse: impl Fn(&str)) {
     for end in 0..=text.len() {
         parse(&text[..end]);
     }

@@ -5,15 +5,15 @@ use super::diagnostics::Diagnostics;
 use super::tokens::{Token, Tokens};
 
 /// What a table is called, and what is in a row.
-pub(super) struct Table<'t> {
+pub(crate) struct Table<'t> {
     /// Of one row.
-    pub(super) noun: &'static str,
+    pub(crate) noun: &'static str,
     /// Names of the fields.
-    pub(super) fields: &'static str,
+    pub(crate) fields: &'static str,
     /// How many rows were declared.
-    pub(super) declared: usize,
+    pub(crate) declared: usize,
     /// The token that declares it.
-    pub(super) header: Token<'t>,
+    pub(crate) header: Token<'t>,
 }
 
 impl Table<'_> {
@@ -26,7 +26,7 @@ impl Table<'_> {
 ///
 /// Line ends do not matter, except that they show where fields are missing or left over: that is one fault, and the
 /// next line is read as if nothing were wrong.
-pub(super) fn read_rows<'t, const N: usize, T>(
+pub(crate) fn read_rows<'t, const N: usize, T>(
     table: &Table<'t>,
     tokens: &mut Tokens<'t>,
     found: &mut Diagnostics,
@@ -80,7 +80,7 @@ fn is_aligned<const N: usize>(row: &[Token<'_>; N], is_last: bool, before: &Toke
 }
 
 /// Warns if text after the last declared row has lines that look like more rows. Any other text is a note and fine.
-pub(super) fn warn_of_more_rows<'t>(
+pub(crate) fn warn_of_more_rows<'t>(
     table: &Table<'t>,
     mut tokens: Tokens<'t>,
     found: &mut Diagnostics,

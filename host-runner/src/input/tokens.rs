@@ -4,52 +4,52 @@ use super::diagnostics::Diagnostics;
 
 /// A run of characters without white space, and the line it stands on, from 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Token<'t> {
-    pub(super) text: &'t str,
-    pub(super) line: usize,
+pub(crate) struct Token<'t> {
+    pub(crate) text: &'t str,
+    pub(crate) line: usize,
 }
 
 /// The tokens of a text from some point on. Cheap to clone, to look ahead.
 #[derive(Clone)]
-pub(super) struct Tokens<'t> {
+pub(crate) struct Tokens<'t> {
     rest: &'t str,
     line: usize,
 }
 
 impl<'t> Tokens<'t> {
     /// All tokens of a text. A byte order mark is no part of the first.
-    pub(super) fn new(text: &'t str) -> Tokens<'t> {
+    pub(crate) fn new(text: &'t str) -> Tokens<'t> {
         Tokens { rest: text.strip_prefix('\u{feff}').unwrap_or(text), line: 1 }
     }
 
     /// Bytes from here to the end.
-    pub(super) fn bytes_left(&self) -> usize {
+    pub(crate) fn bytes_left(&self) -> usize {
         self.rest.len()
     }
 
     /// The next token, without going on.
-    pub(super) fn peek(&self) -> Option<Token<'t>> {
+    pub(crate) fn peek(&self) -> Option<Token<'t>> {
         self.clone().next()
     }
 
     /// The next token, if it is on a line.
-    pub(super) fn next_on(&mut self, line: usize) -> Option<Token<'t>> {
+    pub(crate) fn next_on(&mut self, line: usize) -> Option<Token<'t>> {
         self.peek().filter(|t| t.line == line)?;
         self.next()
     }
 
     /// The tokens from here on that are on a line, without going on.
-    pub(super) fn ahead_on(&self, line: usize) -> impl Iterator<Item = Token<'t>> + use<'t> {
+    pub(crate) fn ahead_on(&self, line: usize) -> impl Iterator<Item = Token<'t>> + use<'t> {
         self.clone().take_while(move |t| t.line == line)
     }
 
     /// Goes on to the first token after a line.
-    pub(super) fn skip_line(&mut self, line: usize) {
+    pub(crate) fn skip_line(&mut self, line: usize) {
         while self.next_on(line).is_some() {}
     }
 
     /// The tokens of the next line that has any, or the rest of them if some were taken.
-    pub(super) fn next_line(&mut self) -> Option<Vec<Token<'t>>> {
+    pub(crate) fn next_line(&mut self) -> Option<Vec<Token<'t>>> {
         let first = self.next()?;
         let mut line = vec![first];
         line.extend(std::iter::from_fn(|| self.next_on(first.line)));
@@ -57,7 +57,7 @@ impl<'t> Tokens<'t> {
     }
 
     /// The next `N` tokens; goes to the end and returns `None` if there are fewer.
-    pub(super) fn next_row<const N: usize>(&mut self) -> Option<[Token<'t>; N]> {
+    pub(crate) fn next_row<const N: usize>(&mut self) -> Option<[Token<'t>; N]> {
         let mut row = [Token { text: "", line: 0 }; N];
         for token in &mut row {
             *token = self.next()?;
@@ -96,17 +96,17 @@ fn is_space(byte: u8) -> bool {
 
 impl Token<'_> {
     /// Whether it has digits only.
-    pub(super) fn is_digits(&self) -> bool {
+    pub(crate) fn is_digits(&self) -> bool {
         self.text.bytes().all(|b| b.is_ascii_digit())
     }
 
     /// The token as a number, or an error that says what was expected.
-    pub(super) fn number<T: std::str::FromStr>(&self, what: &str, found: &mut Diagnostics) -> Option<T> {
+    pub(crate) fn number<T: std::str::FromStr>(&self, what: &str, found: &mut Diagnostics) -> Option<T> {
         self.parse(|text| text.parse().map_err(|_| format!("{what} must be a whole number")), found)
     }
 
     /// The token as read by `parse`, or an error with its message.
-    pub(super) fn parse<T>(&self, parse: impl Fn(&str) -> Result<T, String>, found: &mut Diagnostics) -> Option<T> {
+    pub(crate) fn parse<T>(&self, parse: impl Fn(&str) -> Result<T, String>, found: &mut Diagnostics) -> Option<T> {
         parse(self.text).map_err(|message| found.error(self.line, self.text, message)).ok()
     }
 }

@@ -90,6 +90,11 @@ impl Topology {
         format!("{} topology: {}", self.dialect.name(), parts.join(", "))
     }
 
+    /// The hosts, by id.
+    pub fn hosts(&self) -> Vec<NodeId> {
+        (0..).map(NodeId).zip(&self.nodes).filter(|(_, kind)| **kind == NodeKind::Host).map(|(id, _)| id).collect()
+    }
+
     fn count(&self, kind: NodeKind) -> usize {
         self.nodes.iter().filter(|k| **k == kind).count()
     }

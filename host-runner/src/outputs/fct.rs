@@ -1,7 +1,6 @@
 //! `fct.csv` and the rows of `fct.txt`.
 
 use crate::input::fct::FctRow;
-use crate::scenario::Scenario;
 use crate::simulate::Outcome;
 use std::io::{self, Write};
 use wormhole_kernel::units::PS_PER_NS;
@@ -14,11 +13,10 @@ use wormhole_kernel::{FlowEnd, Span};
 ///
 /// # Errors
 /// Those of `out`.
-pub fn write_fct_csv(out: &mut impl Write, scenario: &Scenario, outcome: &Outcome) -> io::Result<()> {
+pub fn write_fct_csv(out: &mut impl Write, outcome: &Outcome) -> io::Result<()> {
     writeln!(out, "flow,src,dst,src_port,dst_port,priority,bytes,start_ns,fct_ns,ideal_ns,slowdown,mean_rtt_ns,end")?;
     for record in &outcome.flows {
         let done = &record.completion;
-        let flow = &scenario.flows[done.token as usize];
         let end = match done.end() {
             FlowEnd::Done => "done",
             FlowEnd::GaveUp => "gave_up",
@@ -26,12 +24,12 @@ pub fn write_fct_csv(out: &mut impl Write, scenario: &Scenario, outcome: &Outcom
         writeln!(
             out,
             "{},{},{},{},{},{},{},{},{},{},{:.6},{},{end}",
-            done.token,
-            flow.src.0,
-            flow.dst.0,
-            flow.src_port,
-            flow.dst_port,
-            flow.priority,
+            record.number,
+            record.src.0,
+            record.dst.0,
+            record.src_port,
+            record.dst_port,
+            record.priority,
             done.bytes,
             nanoseconds(Span(done.start.0)),
             nanoseconds(done.fct),
@@ -51,19 +49,18 @@ pub(super) fn nanoseconds(span: Span) -> String {
 
 /// The rows of `fct.txt`, in order of completion: the columns of ns-3, whole nanoseconds. Flows that were given up
 /// have none.
-pub fn fct_rows<'o>(scenario: &'o Scenario, outcome: &'o Outcome) -> impl Iterator<Item = FctRow> + 'o {
+pub fn fct_rows(outcome: &Outcome) -> impl Iterator<Item = FctRow> + '_ {
     outcome.flows.iter().filter(|r| r.completion.end() == FlowEnd::Done).map(|record| {
         let done = &record.completion;
-        let flow = &scenario.flows[done.token as usize];
         FctRow {
-            src: flow.src.0,
-            dst: flow.dst.0,
-            src_port: flow.src_port,
-            dst_port: flow.dst_port,
+            src: record.src.0,
+            dst: record.dst.0,
+            src_port: record.src_port,
+            dst_port: record.dst_port,
             bytes: done.bytes,
             start_ns: done.start.as_ns(),
             fct_ns: done.fct.as_ns(),
-            ideal_ns: scenario.ns3_ideal_ns[done.token as usize],
+            ideal_ns: record.ns3_ideal_ns,
         }
     })
 }

@@ -18,7 +18,7 @@ pub struct Summary {
     pub accel: &'static str,
     /// `done`, `stop_time`, `deadlock`, `stalled`, or `out_of_<limit>`.
     pub ending: String,
-    /// Flows of the scenario.
+    /// Flows of the list, and those that jobs have begun.
     pub flows: usize,
     /// Flows whose every byte was acknowledged.
     pub flows_finished: u64,
@@ -102,7 +102,7 @@ impl Summary {
             seed: scenario.seed,
             accel: tier_name(scenario.acceleration.tier),
             ending: outcome.ending.name(),
-            flows: scenario.flows.len(),
+            flows: outcome.flows_begun,
             flows_finished: totals.flows_finished - totals.flows_given_up,
             flows_given_up: totals.flows_given_up,
             packet_hops: totals.packet_hops,

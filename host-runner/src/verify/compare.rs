@@ -2,6 +2,7 @@
 
 use crate::input::counted;
 use crate::simulate::Outcome;
+use crate::workload::messages::MessageName;
 use serde::Serialize;
 use wormhole_kernel::{FlowEnd, SimTime, Span};
 
@@ -9,7 +10,7 @@ use wormhole_kernel::{FlowEnd, SimTime, Span};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FlowFacts {
     /// Which flow of the scenario.
-    pub token: u64,
+    pub name: MessageName,
     /// When it began.
     pub start: SimTime,
     /// From then to its end.
@@ -25,7 +26,7 @@ pub struct FlowFacts {
 pub struct RunFacts {
     /// [`Ending::name`](crate::simulate::Ending::name).
     pub ending: String,
-    /// The flows that have ended, by token.
+    /// The flows that have ended, by name.
     pub flows: Vec<FlowFacts>,
 }
 
@@ -35,7 +36,7 @@ impl RunFacts {
         let facts = outcome.flows.iter().map(|record| {
             let done = &record.completion;
             FlowFacts {
-                token: done.token,
+                name: record.name,
                 start: done.start,
                 fct: done.fct,
                 mean_rtt: done.mean_rtt,
@@ -43,7 +44,7 @@ impl RunFacts {
             }
         });
         let mut flows: Vec<FlowFacts> = facts.collect();
-        flows.sort_by_key(|flow| flow.token);
+        flows.sort_by_key(|flow| flow.name);
         RunFacts { ending: outcome.ending.name(), flows }
     }
 
@@ -87,7 +88,7 @@ pub struct Comparison {
 /// Compares a run with the plain one.
 pub fn compare(plain: &RunFacts, other: &RunFacts) -> Comparison {
     let pairs = pairs(plain, other);
-    let same = |p: &FlowFacts, o: &FlowFacts| (p.token, p.start, p.fct, p.done) == (o.token, o.start, o.fct, o.done);
+    let same = |p: &FlowFacts, o: &FlowFacts| (p.name, p.start, p.fct, p.done) == (o.name, o.start, o.fct, o.done);
     let all_same = plain.flows.iter().zip(&other.flows).all(|(p, o)| same(p, o));
     Comparison {
         flows: pairs.len(),
@@ -102,8 +103,8 @@ fn pairs(plain: &RunFacts, other: &RunFacts) -> Vec<(FlowFacts, FlowFacts)> {
     let mut others = other.finished().peekable();
     let mut pairs = Vec::with_capacity(plain.flows.len());
     for flow in plain.finished() {
-        while others.next_if(|o| o.token < flow.token).is_some() {}
-        pairs.extend(others.next_if(|o| o.token == flow.token).map(|o| (*flow, *o)));
+        while others.next_if(|o| o.name < flow.name).is_some() {}
+        pairs.extend(others.next_if(|o| o.name == flow.name).map(|o| (*flow, *o)));
     }
     pairs
 }
@@ -187,8 +188,14 @@ fn rtt_nrmse(pairs: &[(FlowFacts, FlowFacts)]) -> f64 {
 mod tests {
     use super::*;
 
-    fn flow(token: u64, start: u64, fct: u64, mean_rtt: u64) -> FlowFacts {
-        FlowFacts { token, start: SimTime(start), fct: Span(fct), mean_rtt: Span(mean_rtt), done: true }
+    fn flow(token: u128, start: u64, fct: u64, mean_rtt: u64) -> FlowFacts {
+        FlowFacts {
+            name: MessageName(token),
+            start: SimTime(start),
+            fct: Span(fct),
+            mean_rtt: Span(mean_rtt),
+            done: true,
+        }
     }
 
     fn run(flows: &[FlowFacts]) -> RunFacts {

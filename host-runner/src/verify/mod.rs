@@ -83,7 +83,7 @@ mod tests {
         let acceleration = Acceleration { tier, detector: Detector::CYCLE };
         let texts = Texts {
             topology: ("topology", "4 1 3\n3\n0 3 100Gbps 1us 0\n1 3 100Gbps 1us 0\n2 3 100Gbps 1us 0\n"),
-            flows: ("flows", "2\n0 2 3 100 10000 0.000001\n1 2 3 100 10000 0.000006\n"),
+            flows: Some(("flows", "2\n0 2 3 100 10000 0.000001\n1 2 3 100 10000 0.000006\n")),
             config: None,
             link_events: None,
         };

@@ -135,7 +135,7 @@ impl Report {
             profile: scenario.profile.name(),
             cca: scenario.cca_name(),
             seed: scenario.seed,
-            flows: scenario.flows.len(),
+            flows: plain.flows_begun,
             ending: plain.ending.name(),
             events_plain: plain.totals.events,
             cpu_plain_s: plain.cpu.as_secs_f64(),

@@ -111,8 +111,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
 
     /// Looks at the partitions that have changed, if all of this instant has happened.
     pub(crate) fn end_instant(&mut self) {
-        let next = self.next_timer.min(self.lanes.first().1);
-        if next.at <= self.now() {
+        if self.has_more_now() {
             return;
         }
         if self.leaders.at != self.now() {

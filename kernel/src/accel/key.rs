@@ -160,10 +160,11 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         }
     }
 
-    /// A flow's state in coarse steps: bytes left and rate to about 0.8 %, window and bytes under way to 3 %.
+    /// A flow's state in coarse steps: bytes left to 0.1 %, which is how far its end may be off; rate to about 0.8 %, window
+    /// and bytes under way to 3 %.
     pub(super) fn coarse_state(&self, qp: QpId) -> [u64; 3] {
         let slot = &self.qps.slots[qp.index()];
-        let left = coarse(slot.size.wrapping_sub(slot.snd_una), 7);
+        let left = coarse(slot.size.wrapping_sub(slot.snd_una), 10);
         let pace = coarse(slot.control.rate.0, 7);
         let window = coarse(slot.control.window, 5) << 32 | coarse(slot.in_flight(), 5);
         [left, pace, window]

@@ -11,7 +11,7 @@ mod key;
 mod label;
 mod park;
 pub(crate) mod partition;
-mod playback;
+pub(crate) mod playback;
 mod recording;
 mod recurrence;
 mod snapshot;
@@ -116,6 +116,9 @@ pub struct Skipped {
     pub buffer_couplings: u64,
 }
 
+/// Queue pairs whose partitions are to be looked at.
+pub(crate) type Looks = heapless::Vec<QpId, 64>;
+
 /// One more word into a hash: a rotation, an exclusive or, a product.
 pub(crate) fn mix(hash: u64, word: u64) -> u64 {
     (hash.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15)
@@ -155,9 +158,26 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         slot.section = slot.snd_una.saturating_add(slot.bdp.saturating_mul(2));
     }
 
-    /// The acknowledgement of a queue pair has come that its partition is to be looked at on.
+    /// The acknowledgement of a queue pair has come that its partition is to be looked at on. If too many are in this
+    /// instant, the next one of the queue pair will do.
     #[cold]
-    pub(crate) fn look(&mut self, qp: QpId) {
+    pub(crate) fn ask_for_look(&mut self, qp: QpId) {
+        let is_noted = self.looks.push(qp).is_ok();
+        self.qps.slots[qp.index()].section = if is_noted { u64::MAX } else { 0 };
+        self.interrupted |= is_noted;
+    }
+
+    /// Looks at partitions, if all of this instant has happened: then flows in step have come equally far, and are found
+    /// to be equally fast.
+    pub(crate) fn look_at_end_of_instant(&mut self) {
+        if !self.looks.is_empty() && !self.has_more_now() {
+            for qp in core::mem::take(&mut self.looks) {
+                self.look(qp);
+            }
+        }
+    }
+
+    fn look(&mut self, qp: QpId) {
         let slot = &self.qps.slots[qp.index()];
         let id = slot.partition;
         if id.is_none() || !slot.is_open() {

@@ -409,6 +409,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let present = self.clock;
         let main_timer = self.next_timer;
         let lanes = core::mem::replace(&mut self.lanes, Lanes::EMPTY);
+        let looks = core::mem::take(&mut self.looks);
         core::mem::swap(&mut self.events, &mut self.side_events);
         self.clock = Clock::beginning_of(start);
         self.next_timer = EventKey::NEVER;
@@ -427,9 +428,8 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             } else {
                 self.timer_due()
             }
-            if accelerates && self.to_look_at.is_some() {
-                let qp = core::mem::replace(&mut self.to_look_at, QpId::NONE);
-                self.look(qp);
+            if accelerates {
+                self.look_at_end_of_instant();
             }
         }
         self.is_catching_up = false;
@@ -437,6 +437,9 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         core::mem::swap(&mut self.events, &mut self.side_events);
         self.clock = present;
         self.next_timer = main_timer;
+        for qp in core::mem::replace(&mut self.looks, looks) {
+            self.ask_for_look(qp);
+        }
         self.bring_over(side);
     }
 

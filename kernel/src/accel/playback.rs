@@ -10,11 +10,29 @@ use crate::flow::FlowEnd;
 use crate::ids::{PartitionId, PortId, QpId};
 use crate::kernel::Kernel;
 use crate::log::debug;
+use crate::memo::Precision;
 use crate::models::Models;
 use crate::observer::Observer;
 use crate::port::Port;
 use crate::qp::QpState;
 use crate::units::{SimTime, Span};
+
+/// What has come of a partition that was replayed in an instant: of others like it the same comes.
+#[derive(Clone, Copy)]
+pub(crate) struct Twin {
+    /// Of its start, exactly.
+    key: Block,
+    value: Block,
+    since: SimTime,
+}
+
+/// Partitions that were replayed in one instant.
+#[derive(Clone, Default)]
+pub(crate) struct Twins {
+    at: SimTime,
+    /// What does not fit has no twins.
+    list: heapless::Vec<Twin, 8>,
+}
 
 /// Following and playing back.
 impl<M: Models, O: Observer> Kernel<'_, M, O> {
@@ -262,14 +280,85 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         if is_follower {
             self.unlink(id);
         }
-        let Parked { since, mut before, mut after, .. } = self.unpark_members(id);
+        let parked = self.unpark_members(id);
+        let Parked { since, mut before, mut after, .. } = parked;
         if !after.is_none() {
             let frames = self.arena.get(after)[2] as usize;
             self.packets.release(frames.saturating_sub(self.frames(id)));
         }
-        self.replay(id, before, since);
+        let mut key = self.write_key(id, before, Precision::Exact).unwrap_or_default();
+        if let Some(value) = self.of_twin(id, key, since) {
+            self.arena.free(&mut key);
+            self.arena.free(&mut after);
+            self.memoised.time += self.now().since(since);
+            return self.play(id, Parked { after: value, ..parked });
+        }
+        self.replay_for_twins(id, before, since, key);
         self.arena.free(&mut before);
         self.arena.free(&mut after);
+    }
+
+    /// What has come of a partition that began with this key at the same time, and was replayed in this instant.
+    fn of_twin(&mut self, id: PartitionId, key: Block, since: SimTime) -> Option<Block> {
+        self.forget_old_twins();
+        let is_it = |twin: &&Twin| twin.since == since && self.arena.get(twin.key) == self.arena.get(key);
+        let value = self.twins.list.iter().find(is_it).map(|twin| twin.value)?;
+        self.copy_value(id, value)
+    }
+
+    /// Replays a partition whose start has this key, and keeps what comes of it for others like it. Nothing of it goes
+    /// to the store.
+    fn replay_for_twins(&mut self, id: PartitionId, start: Block, since: SimTime, mut key: Block) {
+        let copy = if self.twins.list.is_full() { Block::NONE } else { self.copy_block(key) };
+        if copy.is_none() {
+            self.arena.free(&mut key);
+            return self.replay(id, start, since);
+        }
+        self.record(id, Episode { key, has_converged: 1, ..Episode::NONE });
+        self.partitions.get_mut(id).episode.began = since;
+        self.replay(id, start, since);
+        self.note_twin(id, copy, since);
+    }
+
+    /// Keeps what has come of a partition by now, if it can be told and nothing has come of it outside.
+    fn note_twin(&mut self, id: PartitionId, mut key: Block, since: SimTime) {
+        let episode = &self.partitions.get(id).episode;
+        let is_told = episode.is_recording() && episode.finished == 0 && !self.must_stop();
+        let value = if is_told { self.write_value(id, false, None) } else { None };
+        if self.partitions.get(id).episode.is_recording() {
+            self.drop_recording(id);
+        }
+        match value {
+            Some(value) => {
+                // Whether there is room has been seen to.
+                let _ = self.twins.list.push(Twin { key, value, since });
+            }
+            None => self.arena.free(&mut key),
+        }
+    }
+
+    /// Twins are those of one instant.
+    fn forget_old_twins(&mut self) {
+        let now = self.now();
+        if self.twins.at != now {
+            for mut twin in core::mem::take(&mut self.twins.list) {
+                self.arena.free(&mut twin.key);
+                self.arena.free(&mut twin.value);
+            }
+            self.twins.at = now;
+        }
+    }
+
+    /// Another block with the same words; none if there is no room, or nothing to copy.
+    fn copy_block(&mut self, block: Block) -> Block {
+        if block.is_none() {
+            return Block::NONE;
+        }
+        let words = self.arena.get(block).len();
+        let Some(copy) = self.arena.alloc(words) else { return Block::NONE };
+        let [to, from] = self.arena.several([copy, block]);
+        to.copy_from_slice(from);
+        copy
     }
 
     /// A follower takes its leader's state over as it is now. Says whether that could be told.

@@ -194,7 +194,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         }
     }
 
-    fn drop_recording(&mut self, id: PartitionId) {
+    pub(super) fn drop_recording(&mut self, id: PartitionId) {
         self.recordings -= 1;
         let episode = core::mem::replace(&mut self.partitions.get_mut(id).episode, Episode::NONE);
         self.free_episode(episode);

@@ -44,6 +44,10 @@ const CONTENDED_STRETCH: u64 = 1;
 /// But for this long nothing of theirs is skipped at all: shares level out over some 10 ms (HPCC at 100 Gb/s: additive
 /// increase is slow), and who finishes first is decided meanwhile.
 const CONTENDED_WATCH: Span = Span::from_us(10_000);
+/// A window is at most this many times as long as it must be if its end waits for that of a swing.
+const LONGEST_WAIT: u64 = 8;
+/// Rates that swing by less than this part of theta are taken for constant.
+const STILL: u64 = 4;
 /// A stretch must be this many windows long to be worth skipping.
 const MIN_WINDOWS: u64 = 2;
 const MILLION: u64 = 1_000_000;
@@ -68,6 +72,59 @@ pub(crate) struct Steady {
     contended: u32,
     /// Short windows will do.
     hastens: u32,
+    swing: Swing,
+}
+
+impl Steady {
+    /// The mark that the windows to compare begin at. Two that end with swings say as much as three that do not.
+    fn first_mark(&self) -> usize {
+        self.swing.aligned as usize
+    }
+}
+
+/// How the rate of a partition's leader goes up and down.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+struct Swing {
+    /// Extremes of the last window and of this one, in bit/s.
+    before: [u64; 2],
+    now: [u64; 2],
+    /// It has been in the lower quarter since it last passed the middle.
+    was_low: u32,
+    /// Windows end where it passes the middle upwards.
+    aligned: u32,
+}
+
+impl Swing {
+    const NEW: Swing = Swing { before: [u64::MAX, 0], now: [u64::MAX, 0], was_low: 0, aligned: 0 };
+
+    fn extremes(&self) -> [u64; 2] {
+        [self.before[0].min(self.now[0]), self.before[1].max(self.now[1])]
+    }
+
+    /// Takes in a rate. Says whether it has passed the middle upwards.
+    fn follow(&mut self, rate: u64) -> bool {
+        self.now = [self.now[0].min(rate), self.now[1].max(rate)];
+        let [low, high] = self.extremes();
+        if rate <= low + (high - low) / 4 {
+            self.was_low = 1;
+        }
+        let passes = self.was_low != 0 && rate >= low + (high - low) / 2 && high > low;
+        if passes {
+            self.was_low = 0;
+        }
+        passes
+    }
+
+    /// In millionths of the highest rate.
+    fn relative(&self) -> u64 {
+        let [low, high] = self.extremes();
+        (u128::from(high - low) * u128::from(MILLION) / u128::from(high.max(1))) as u64
+    }
+
+    fn end_window(&mut self) {
+        (self.before, self.now) = (self.now, [u64::MAX, 0]);
+    }
 }
 
 impl Steady {
@@ -82,6 +139,7 @@ impl Steady {
         disagreements: 0,
         contended: 0,
         hastens: 0,
+        swing: Swing::NEW,
     };
 }
 
@@ -93,8 +151,8 @@ struct Range {
 
 impl Range {
     /// Of a value a window, from the marks at its ends.
-    fn of(qp: &Qp, value: impl Fn(usize, &Mark, &Mark) -> u128) -> Range {
-        let values = (1..MARKS).map(|i| value(i, &qp.marks[i - 1], &qp.marks[i]));
+    fn of(qp: &Qp, first: usize, value: impl Fn(usize, &Mark, &Mark) -> u128) -> Range {
+        let values = (first + 1..MARKS).map(|i| value(i, &qp.marks[i - 1], &qp.marks[i]));
         values.fold(Range { least: u128::MAX, most: 0 }, |range, value| Range {
             least: range.least.min(value),
             most: range.most.max(value),
@@ -116,8 +174,9 @@ fn goodput(qp: &Qp, steady: &Steady) -> (u64, Span) {
         let ((before, time_before), (after, time_after)) = (of(i - 1, i), of(i, i + 1));
         u128::from(after) * u128::from(time_before.0) > u128::from(before) * u128::from(time_after.0)
     };
-    let monotonous = steady.hastens != 0 && (2..MARKS - 1).all(|i| rises(i) == rises(1));
-    of(if monotonous { MARKS - 2 } else { 0 }, MARKS - 1)
+    let first = steady.first_mark();
+    let monotonous = steady.hastens != 0 && (first + 2..MARKS - 1).all(|i| rises(i) == rises(first + 1));
+    of(if monotonous { MARKS - 2 } else { first }, MARKS - 1)
 }
 
 /// Bytes until a flow has only about two round trips to go: one to send, one to be acknowledged.
@@ -133,12 +192,13 @@ fn payload_rate(qp: &Qp, mtu: u32) -> u128 {
 
 /// How much a flow differed between windows, in millionths: in goodput, and in round-trip time, which tells whether a
 /// queue is filling or draining behind a goodput that stays. `None` if a window had fewer bytes than `fewest`.
-fn unsteadiness(qp: &Qp, ends: &[SimTime; MARKS], fewest: u64) -> Option<u64> {
-    let bytes = Range::of(qp, |_, from, to| u128::from(to.acked - from.acked));
-    let goodput = Range::of(qp, |i, from, to| {
+fn unsteadiness(qp: &Qp, steady: &Steady, fewest: u64) -> Option<u64> {
+    let (ends, first) = (&steady.ends, steady.first_mark());
+    let bytes = Range::of(qp, first, |_, from, to| u128::from(to.acked - from.acked));
+    let goodput = Range::of(qp, first, |i, from, to| {
         (u128::from(to.acked - from.acked) << 32) / u128::from(ends[i].since(ends[i - 1]).0.max(1))
     });
-    let rtt = Range::of(qp, |_, from, to| {
+    let rtt = Range::of(qp, first, |_, from, to| {
         (u128::from((to.rtt_sum - from.rtt_sum).0) << 8) / u128::from((to.acks - from.acks).max(1))
     });
     (bytes.least >= u128::from(fewest)).then(|| goodput.relative().max(rtt.relative()))
@@ -207,6 +267,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     fn end_window(&mut self, id: PartitionId) {
         let now = self.now();
         let steady = &mut self.partitions.get_mut(id).steady;
+        steady.swing.end_window();
         steady.ends.rotate_left(1);
         steady.ends[MARKS - 1] = now;
         steady.windows += 1;
@@ -234,7 +295,19 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             }
             return false;
         }
-        if now.since(steady.ends[MARKS - 1]) < steady.window {
+        let passes = self.follow_swing(id);
+        let steady = &self.partitions.get(id).steady;
+        let length = now.since(steady.ends[MARKS - 1]);
+        if self.awaits_swing(id, length) {
+            if passes && steady.swing.aligned == 0 {
+                self.begin_at_swing(id);
+                return false;
+            }
+            if !passes {
+                return false;
+            }
+        }
+        if length < self.partitions.get(id).steady.window {
             return false;
         }
         self.end_window(id);
@@ -243,7 +316,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         }
         let steady = &mut self.partitions.get_mut(id).steady;
         steady.watched += steady.ends[MARKS - 1].since(steady.ends[MARKS - 2]);
-        if steady.windows < WINDOWS {
+        if steady.windows < WINDOWS - steady.swing.aligned {
             return false;
         }
         let stretch = self.stretch(id);
@@ -260,12 +333,49 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let steady = &mut self.partitions.get_mut(id).steady;
         steady.disagreements = 0;
         let needed = Span(stretch.0 / MAX_STRETCH);
-        if needed > steady.ends[MARKS - 1].since(steady.ends[0]) {
+        if needed > steady.ends[MARKS - 1].since(steady.ends[steady.first_mark()]) {
             steady.window = Span(needed.0 / u64::from(WINDOWS) + 1);
-            self.join_windows(id, MARKS - 1);
+            self.join_windows(id, MARKS - 1 - self.partitions.get(id).steady.first_mark());
             return false;
         }
         self.park_within_bound(id, stretch)
+    }
+
+    fn follow_swing(&mut self, id: PartitionId) -> bool {
+        let partition = self.partitions.get_mut(id);
+        let leader = partition.leader;
+        partition.steady.swing.follow(self.qps.slots[leader.index()].control.rate.0)
+    }
+
+    /// Whether a window that is so long ends with a swing only.
+    fn awaits_swing(&self, id: PartitionId, length: Span) -> bool {
+        let steady = &self.partitions.get(id).steady;
+        let Detector::Cycle { theta, .. } = self.acceleration.detector else { return false };
+        length.0 < steady.window.0.saturating_mul(LONGEST_WAIT)
+            && steady.swing.relative() * STILL > u64::from(theta)
+            && self.is_in_step(id)
+    }
+
+    /// Whether all flows have come equally far since they started together.
+    fn is_in_step(&self, id: PartitionId) -> bool {
+        let far = |qp: QpId| {
+            let Qp { start, size, snd_una, .. } = self.qps.slots[qp.index()];
+            (start, size, snd_una)
+        };
+        let leader = far(self.partitions.get(id).leader);
+        for_each_qp!(self, id, qp, {
+            if far(qp) != leader {
+                return false;
+            }
+        });
+        true
+    }
+
+    /// Begins the first window anew: where a swing does.
+    fn begin_at_swing(&mut self, id: PartitionId) {
+        self.end_window(id);
+        let steady = &mut self.partitions.get_mut(id).steady;
+        (steady.windows, steady.watched, steady.swing.aligned) = (0, Span::ZERO, 1);
     }
 
     /// Begins a window anew where the last but `windows` ended: longer windows go on with what was measured last.
@@ -325,14 +435,15 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     fn agrees(&self, id: PartitionId, stretch: Span) -> bool {
         let theta = self.theta();
         let fewest = RESOLUTION * MILLION / theta.max(1) * u64::from(self.models.transport.mtu);
-        let Steady { ends, window, contended, .. } = self.partitions.get(id).steady;
+        let steady = self.partitions.get(id).steady;
+        let Steady { window, contended, .. } = steady;
         let most_lenient = if contended != 0 { 1 } else { LENIENCE };
         let mut sum = 0;
         for_each_qp!(self, id, qp, {
             let slot = &self.qps.slots[qp.index()];
             let life = self.now().since(slot.start) + stretch;
             let lenience = (life.0 / stretch.0.max(1)).clamp(1, most_lenient);
-            let Some(unsteadiness) = unsteadiness(slot, &ends, fewest / lenience) else { return false };
+            let Some(unsteadiness) = unsteadiness(slot, &steady, fewest / lenience) else { return false };
             if unsteadiness > OUTLIER * theta * lenience || self.longest_timer(qp) > window {
                 return false;
             }

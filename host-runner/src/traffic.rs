@@ -1,0 +1,267 @@
+//! The flows of a run: those of the list, and those that jobs begin as others end.
+
+use crate::ideal::ideal_fct;
+use crate::scenario::{FlowMaker, Scenario};
+use crate::simulate::{Ending, Refusal};
+use crate::workload::engine::{Engine, Mismatch, Wait};
+use crate::workload::messages::{Message, MessageName};
+use crate::workload::report::JobReport;
+use std::collections::HashMap;
+use wormhole_kernel::kernel::Step;
+use wormhole_kernel::model::ConfigHash;
+use wormhole_kernel::{
+    CapacityError, Completion, Error, FlowEnd, FlowSpec, Kernel, Models, NodeId, Observer, SimTime, Span,
+};
+
+/// Events between two looks at the clock and the progress line.
+const SLICE: u64 = 1 << 18;
+
+/// One flow that has ended.
+#[derive(Clone, Copy, Debug)]
+pub struct FlowRecord {
+    /// What the kernel says.
+    pub completion: Completion,
+    /// What the flow is: the same in every run of the scenario.
+    pub name: MessageName,
+    /// A listed flow's token. Else the place of its name among those of all flows of jobs, behind the listed ones.
+    pub number: u64,
+    /// Sending host.
+    pub src: NodeId,
+    /// Receiving host.
+    pub dst: NodeId,
+    /// UDP source port.
+    pub src_port: u16,
+    /// UDP destination port.
+    pub dst_port: u16,
+    /// Priority (802.1p class).
+    pub priority: u8,
+    /// The least FCT the path allows: the flow alone, at line rate.
+    pub ideal: Span,
+    /// ns-3's estimate of the FCT of the flow alone, in nanoseconds: the last column of `fct.txt`.
+    pub ns3_ideal_ns: u64,
+}
+
+/// Why no further flow can be begun.
+pub(crate) enum Halt {
+    Refused(Refusal),
+    OutOf(CapacityError),
+    Mismatch(Mismatch),
+}
+
+impl Halt {
+    fn of(error: Error) -> Halt {
+        match error {
+            Error::Capacity(fault) => Halt::OutOf(fault),
+            error => Halt::Refused(Refusal { flow: None, error }),
+        }
+    }
+
+    pub(crate) fn into_ending(self) -> Result<Ending, Vec<Refusal>> {
+        match self {
+            Halt::Refused(refusal) => Err(vec![refusal]),
+            Halt::OutOf(fault) => Ok(Ending::OutOf(fault)),
+            Halt::Mismatch(Mismatch(message)) => Ok(Ending::Mismatch(message)),
+        }
+    }
+}
+
+/// What is known of a flow of a job while it runs.
+#[derive(Clone, Copy)]
+struct Flight {
+    name: MessageName,
+    flow: FlowSpec,
+    ideal: Span,
+}
+
+/// See the module.
+pub(crate) struct Traffic<'s> {
+    scenario: &'s Scenario,
+    engine: Engine,
+    maker: FlowMaker,
+    /// Of the list, by token: place in the scenario's list, and ideal FCT.
+    listed: Vec<(u32, Span)>,
+    /// Flows of jobs, by message id. Their tokens are message ids behind the tokens of the list.
+    flights: Vec<Option<Flight>>,
+    /// Ideal FCTs of flows like those before. Links that fail change them, but ideals are of the fabric as it was built.
+    known_ideals: HashMap<(NodeId, NodeId, u16, u64), Span>,
+    records: Vec<FlowRecord>,
+    /// Flows of jobs that have begun.
+    begun: usize,
+}
+
+impl<'s> Traffic<'s> {
+    pub(crate) fn new(scenario: &'s Scenario) -> Traffic<'s> {
+        Traffic {
+            scenario,
+            engine: Engine::new(&scenario.jobs),
+            maker: scenario.maker.clone(),
+            listed: Vec::new(),
+            flights: Vec::new(),
+            known_ideals: HashMap::new(),
+            records: Vec::with_capacity(scenario.flows.len()),
+            begun: 0,
+        }
+    }
+
+    // Getters.
+
+    /// Flows that were to run so far.
+    pub(crate) fn begun(&self) -> usize {
+        self.scenario.flows.len() + self.begun
+    }
+
+    /// Flows that have ended.
+    pub(crate) fn ended(&self) -> usize {
+        self.records.len()
+    }
+
+    /// Whether there is nothing left to run.
+    pub(crate) fn is_done(&self) -> bool {
+        self.ended() == self.begun() && self.engine.is_done()
+    }
+
+    /// When jobs go on by themselves.
+    pub(crate) fn next_time(&self) -> Option<SimTime> {
+        self.engine.next_time()
+    }
+
+    /// Ranks that wait for others.
+    pub(crate) fn waits(&self) -> Vec<Wait> {
+        self.engine.waits()
+    }
+
+    pub(crate) fn job_reports(&self) -> Vec<JobReport> {
+        (0..).zip(&self.scenario.jobs).map(|(index, placed)| JobReport::new(index, placed, &self.engine)).collect()
+    }
+
+    /// Flows that have ended, in order of completion.
+    pub(crate) fn into_records(mut self) -> Vec<FlowRecord> {
+        let listed = self.scenario.flows.len() as u64;
+        let mut names: Vec<MessageName> = self.records.iter().map(|r| r.name).filter(|n| !n.is_of_list()).collect();
+        names.sort_unstable();
+        for record in self.records.iter_mut().filter(|r| !r.name.is_of_list()) {
+            record.number = listed + names.partition_point(|name| *name < record.name) as u64;
+        }
+        self.records
+    }
+
+    // Commands.
+
+    /// Adds all flows of the list.
+    ///
+    /// # Errors
+    /// Everything the kernel refuses.
+    pub(crate) fn add_list<M: Models, O: Observer>(
+        &mut self,
+        kernel: &mut Kernel<'_, M, O>,
+    ) -> Result<(), Vec<Refusal>> {
+        let flows = &self.scenario.flows;
+        self.listed = vec![(0, Span::ZERO); flows.len()];
+        let mut refused = Vec::new();
+        for (index, flow) in flows.iter().enumerate() {
+            match kernel.add_flow(flow).and_then(|_| ideal_fct(kernel, flow)) {
+                Ok(ideal) => self.listed[flow.token as usize] = (index as u32, ideal),
+                Err(error) => refused.push(Refusal { flow: Some(index), error }),
+            }
+        }
+        if refused.is_empty() { Ok(()) } else { Err(refused) }
+    }
+
+    /// Runs the kernel to a time at most, or to where jobs may go on.
+    ///
+    /// # Errors
+    /// A capacity is used up.
+    pub(crate) fn run<M: Models, O: Observer>(
+        &self,
+        limit: SimTime,
+        kernel: &mut Kernel<'_, M, O>,
+    ) -> Result<Step, CapacityError> {
+        if self.scenario.jobs.is_empty() {
+            kernel.run_bounded(limit, SLICE)
+        } else {
+            kernel.run_to_completion(limit, SLICE)
+        }
+    }
+
+    /// Takes what has ended, and begins what follows from it now.
+    pub(crate) fn advance<M: Models, O: Observer>(
+        &mut self,
+        now: SimTime,
+        kernel: &mut Kernel<'_, M, O>,
+    ) -> Result<(), Halt> {
+        let mut arrived = Vec::new();
+        while let Some(completion) = kernel.poll_completion() {
+            arrived.extend(self.record(completion));
+        }
+        if self.scenario.jobs.is_empty() {
+            return Ok(());
+        }
+        arrived.sort_unstable();
+        let arrived: Vec<u32> = arrived.into_iter().map(|(_, message)| message).collect();
+        self.engine.advance(now, &arrived).map_err(Halt::Mismatch)?;
+        self.engine.messages().iter().try_for_each(|message| self.begin(now, message, kernel)).map_err(Halt::of)
+    }
+
+    /// Keeps a flow's end. Gives the message that has arrived by it; a flow that was given up brings none.
+    fn record(&mut self, completion: Completion) -> Option<(MessageName, u32)> {
+        let token = completion.token as usize;
+        let Some(message) = token.checked_sub(self.listed.len()) else {
+            let (place, ideal) = self.listed[token];
+            let flow = self.scenario.flows[place as usize];
+            self.keep(completion, Flight { name: MessageName::of_list(token), flow, ideal });
+            return None;
+        };
+        let flight = self.flights[message].take()?;
+        self.keep(completion, flight);
+        (completion.end() == FlowEnd::Done).then_some((flight.name, message as u32))
+    }
+
+    fn keep(&mut self, completion: Completion, Flight { name, flow, ideal }: Flight) {
+        self.records.push(FlowRecord {
+            completion,
+            name,
+            number: completion.token,
+            src: flow.src,
+            dst: flow.dst,
+            src_port: flow.src_port,
+            dst_port: flow.dst_port,
+            priority: flow.priority,
+            ideal,
+            ns3_ideal_ns: self.maker.ns3_ideal(flow.src, flow.dst, flow.bytes),
+        });
+    }
+
+    /// Begins the flow of a message.
+    fn begin<M: Models, O: Observer>(
+        &mut self,
+        now: SimTime,
+        message: &Message,
+        kernel: &mut Kernel<'_, M, O>,
+    ) -> Result<(), Error> {
+        let &Message { name, id, src, dst, bytes, src_port } = message;
+        let token = self.listed.len() as u64 + id as u64;
+        let start = now + self.lateness(name);
+        let flow = self.maker.complete(FlowSpec { src_port, token, ..FlowSpec::new(src, dst, bytes, start) });
+        kernel.add_flow(&flow)?;
+        let ideal = match self.known_ideals.get(&(src, dst, src_port, bytes)) {
+            Some(&ideal) => ideal,
+            None => ideal_fct(kernel, &flow)?,
+        };
+        self.known_ideals.insert((src, dst, src_port, bytes), ideal);
+        let slot = id as usize;
+        if self.flights.len() <= slot {
+            self.flights.resize(slot + 1, None);
+        }
+        self.flights[slot] = Some(Flight { name, flow, ideal });
+        self.begun += 1;
+        Ok(())
+    }
+
+    /// How late a flow of a job starts in a perturbed run.
+    fn lateness(&self, name: MessageName) -> Span {
+        let Some(seed) = self.scenario.perturbation else { return Span::ZERO };
+        let hash = ConfigHash::new().with(seed).with(name.0 as u64).with((name.0 >> 64) as u64);
+        // The high bits of this hash are the good ones.
+        Span::from_ns((hash.finish() >> 32) % 3)
+    }
+}
