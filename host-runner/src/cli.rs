@@ -7,7 +7,9 @@ use crate::input::diagnostics::Diagnostics;
 use crate::input::units;
 use crate::load::{Files, Loaded, load_files};
 use crate::memo::{Memo, MemoCommand};
-use crate::outputs::{EventTrace, PfcLog, Summary, fct_rows, write_fct_csv, write_links_csv, write_pfc};
+use crate::outputs::{
+    EventTrace, PfcLog, Summary, fct_rows, write_collectives_csv, write_fct_csv, write_links_csv, write_pfc, write_ranks_csv,
+};
 use crate::progress::ProgressLine;
 use crate::scenario::{Options, Scenario};
 use crate::scenario_file::ScenarioFile;
@@ -268,6 +270,7 @@ fn run(args: &RunArgs) -> io::Result<ExitStatus> {
     let records = finish(memo)?;
     let mut out = io::stdout();
     write!(out, "{}", table::summary(&scenario, &outcome))?;
+    write!(out, "{}", table::jobs(&outcome))?;
     writeln!(out, "results are in {}", args.out.display())?;
     Ok(explain(&outcome).unless(records))
 }
@@ -308,6 +311,10 @@ fn write_results(folder: &Path, scenario: &Scenario, outcome: &Outcome, pfc: &Pf
     write("fct.txt", &|out| fct_rows(outcome).try_for_each(|row| writeln!(out, "{row}")))?;
     write("links.csv", &|out| write_links_csv(out, scenario, outcome))?;
     write("pfc.txt", &|out| write_pfc(out, scenario, pfc))?;
+    if !scenario.jobs.is_empty() {
+        write("collectives.csv", &|out| write_collectives_csv(out, outcome))?;
+        write("ranks.csv", &|out| write_ranks_csv(out, scenario, outcome))?;
+    }
     write("summary.json", &|out| {
         serde_json::to_writer_pretty(&mut *out, &Summary::new(scenario, outcome))?;
         writeln!(out)

@@ -1,8 +1,12 @@
 //! Results for people.
 
-use crate::outputs::Summary;
+use crate::input::counted;
+use crate::outputs::{JobSummary, Summary};
 use crate::scenario::Scenario;
 use crate::simulate::Outcome;
+use crate::workload::report::{CollectiveReport, JobReport};
+use crate::workload::task::CollectiveKind;
+use std::collections::BTreeMap;
 use wormhole_kernel::accel::Tier;
 
 /// A few lines that sum a run up.
@@ -29,4 +33,49 @@ pub fn summary(scenario: &Scenario, outcome: &Outcome) -> String {
         ]);
     }
     rows.iter().map(|(name, value)| format!("{name:<28} {value}\n")).collect()
+}
+
+/// What came of jobs: their times, and their collectives, those of one kind and size in a row.
+pub fn jobs(outcome: &Outcome) -> String {
+    outcome.jobs.iter().map(job).collect()
+}
+
+fn job(job: &JobReport) -> String {
+    let ms = |ns: f64| format!("{:.3} ms", ns / 1e6);
+    let s = JobSummary::new(job);
+    let mut text = format!("\n{}: iteration {}, {}\n", s.name, ms(s.iteration_ns), counted(s.ranks, "rank"));
+    let parts = [
+        ("computing", s.computing_ns),
+        ("overlapped", s.overlapped_ns),
+        ("exposed communication", s.exposed_ns),
+        ("idle", s.idle_ns),
+    ];
+    let parts = parts.map(|(name, ns)| format!("{name} {}", ms(ns)));
+    text += &format!("a rank on average: {}\n", parts.join(", "));
+    let mut rows: BTreeMap<(CollectiveKind, u64, u32), Vec<&CollectiveReport>> = BTreeMap::new();
+    for collective in &job.collectives {
+        rows.entry((collective.kind, collective.bytes, collective.members)).or_default().push(collective);
+    }
+    if !rows.is_empty() {
+        text += &format!(
+            "{:<16} {:>14} {:>6} {:>8} {:>12} {:>12} {:>10} {:>10}\n",
+            "collective", "size B", "ranks", "count", "time us", "longest us", "algbw GB/s", "busbw GB/s"
+        );
+    }
+    for ((kind, bytes, members), of_kind) in rows {
+        let us = |c: &&CollectiveReport| c.time.0 as f64 / 1e6;
+        let mean = |value: &dyn Fn(&&CollectiveReport) -> f64| {
+            of_kind.iter().map(value).sum::<f64>() / of_kind.len().max(1) as f64
+        };
+        text += &format!(
+            "{:<16} {bytes:>14} {members:>6} {:>8} {:>12.3} {:>12.3} {:>10.3} {:>10.3}\n",
+            kind.name(),
+            of_kind.len(),
+            mean(&us),
+            of_kind.iter().map(us).fold(0.0, f64::max),
+            mean(&|c| c.algorithm_bandwidth()),
+            mean(&|c| c.bus_bandwidth()),
+        );
+    }
+    text
 }

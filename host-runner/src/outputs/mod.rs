@@ -2,12 +2,14 @@
 
 mod events;
 mod fct;
+mod jobs;
 mod links;
 mod pfc;
 mod summary;
 
 pub use events::EventTrace;
 pub use fct::{fct_rows, write_fct_csv};
+pub use jobs::{write_collectives_csv, write_ranks_csv};
 pub use links::write_links_csv;
 pub use pfc::{PfcLog, PfcRow, write_pfc};
-pub use summary::Summary;
+pub use summary::{JobSummary, Summary};

@@ -3,7 +3,10 @@
 use crate::cpu::peak_rss_mb;
 use crate::scenario::{Scenario, tier_name};
 use crate::simulate::Outcome;
+use crate::workload::activity::Activity;
+use crate::workload::report::JobReport;
 use serde::Serialize;
+use wormhole_kernel::Span;
 
 /// The keys of `summary.json`. Times end in their unit; `_mb` is 10^6 bytes.
 #[derive(Clone, Serialize, Debug)]
@@ -88,6 +91,49 @@ pub struct Summary {
     pub mean_fct_ns: f64,
     /// Greatest FCT, in nanoseconds.
     pub max_fct_ns: f64,
+    /// The jobs.
+    pub jobs: Vec<JobSummary>,
+}
+
+/// What came of a job: an entry of `jobs` in `summary.json`. Times of ranks are means over them.
+#[derive(Clone, PartialEq, Serialize, Debug)]
+pub struct JobSummary {
+    /// What it is called.
+    pub name: String,
+    /// Its ranks.
+    pub ranks: usize,
+    /// From its start to its end, in nanoseconds.
+    pub iteration_ns: f64,
+    /// Collectives that have ended.
+    pub collectives: usize,
+    /// A rank computes, and no message of its is under way, in nanoseconds.
+    pub computing_ns: f64,
+    /// A rank computes while messages are under way, in nanoseconds.
+    pub overlapped_ns: f64,
+    /// Messages of a rank are under way, and it does not compute, in nanoseconds.
+    pub exposed_ns: f64,
+    /// A rank does neither, in nanoseconds.
+    pub idle_ns: f64,
+}
+
+impl JobSummary {
+    /// Sums a job up.
+    pub fn new(job: &JobReport) -> JobSummary {
+        let ns = |span: Span| span.0 as f64 / 1e3;
+        let mean = |time: fn(&Activity) -> Span| {
+            job.ranks.iter().map(|rank| ns(time(rank))).sum::<f64>() / job.ranks.len().max(1) as f64
+        };
+        JobSummary {
+            name: job.name.clone(),
+            ranks: job.ranks.len(),
+            iteration_ns: ns(job.time()),
+            collectives: job.collectives.len(),
+            computing_ns: mean(|rank| rank.computed),
+            overlapped_ns: mean(|rank| rank.overlapped),
+            exposed_ns: mean(|rank| rank.exposed),
+            idle_ns: mean(|rank| rank.idle),
+        }
+    }
 }
 
 impl Summary {
@@ -137,6 +183,7 @@ impl Summary {
             timeouts: totals.timeouts,
             mean_fct_ns: fcts().sum::<f64>() / outcome.flows.len().max(1) as f64,
             max_fct_ns: fcts().fold(0.0, f64::max),
+            jobs: outcome.jobs.iter().map(JobSummary::new).collect(),
         }
     }
 }

@@ -3,6 +3,7 @@
 use crate::input::counted;
 use crate::simulate::Outcome;
 use crate::workload::messages::MessageName;
+use crate::workload::report::{CollectiveReport, JobReport};
 use serde::Serialize;
 use wormhole_kernel::{FlowEnd, SimTime, Span};
 
@@ -28,6 +29,10 @@ pub struct RunFacts {
     pub ending: String,
     /// The flows that have ended, by name.
     pub flows: Vec<FlowFacts>,
+    /// How long each job took.
+    pub iterations: Vec<Span>,
+    /// How long each collective took: its job, its group, which one of the group. In this order.
+    pub collectives: Vec<((usize, String, u32), Span)>,
 }
 
 impl RunFacts {
@@ -45,7 +50,14 @@ impl RunFacts {
         });
         let mut flows: Vec<FlowFacts> = facts.collect();
         flows.sort_by_key(|flow| flow.name);
-        RunFacts { ending: outcome.ending.name(), flows }
+        let iterations = outcome.jobs.iter().map(JobReport::time).collect();
+        let of_job = |(index, job): (usize, &JobReport)| {
+            let fact = |c: &CollectiveReport| ((index, c.group.clone(), c.which), c.time);
+            job.collectives.iter().map(fact).collect::<Vec<_>>()
+        };
+        let mut collectives: Vec<_> = outcome.jobs.iter().enumerate().flat_map(of_job).collect();
+        collectives.sort();
+        RunFacts { ending: outcome.ending.name(), flows, iterations, collectives }
     }
 
     fn finished(&self) -> impl Iterator<Item = &FlowFacts> {
@@ -68,6 +80,12 @@ pub struct Errors {
     pub sorted_fct_error_mean: f64,
     /// Error of the time from the first flow's start to the last flow's end.
     pub last_completion_error: f64,
+    /// Greatest error of a job's time; without jobs that of the last completion.
+    pub iteration_error: f64,
+    /// Mean over collectives of |time - plain time| / plain time.
+    pub collective_error_mean: f64,
+    /// Greatest of the same.
+    pub collective_error_max: f64,
     /// Root of the mean squared difference of the flows' mean round trips, over the mean of the plain ones.
     pub rtt_nrmse: f64,
 }
@@ -92,7 +110,7 @@ pub fn compare(plain: &RunFacts, other: &RunFacts) -> Comparison {
     let all_same = plain.flows.iter().zip(&other.flows).all(|(p, o)| same(p, o));
     Comparison {
         flows: pairs.len(),
-        errors: errors(&pairs),
+        errors: errors(&pairs, plain, other),
         fct_identical: all_same && plain.flows.len() == other.flows.len(),
         differences: differences(plain, other, pairs.len()),
     }
@@ -129,9 +147,11 @@ fn differences(plain: &RunFacts, other: &RunFacts, in_both: usize) -> Vec<String
     found
 }
 
-fn errors(pairs: &[(FlowFacts, FlowFacts)]) -> Errors {
+fn errors(pairs: &[(FlowFacts, FlowFacts)], plain: &RunFacts, other: &RunFacts) -> Errors {
     let mut of_flows: Vec<f64> = pairs.iter().map(|(p, o)| relative(p.fct.0, o.fct.0)).collect();
     of_flows.sort_by(f64::total_cmp);
+    let iterations = plain.iterations.iter().zip(&other.iterations).map(|(p, o)| relative(p.0, o.0));
+    let of_collectives = collective_errors(plain, other);
     let last_completion_error =
         relative(makespan(pairs.iter().map(|(p, _)| p)), makespan(pairs.iter().map(|(_, o)| o)));
     Errors {
@@ -141,8 +161,22 @@ fn errors(pairs: &[(FlowFacts, FlowFacts)]) -> Errors {
         fct_error_max: percentile(&of_flows, 100),
         sorted_fct_error_mean: sorted_error(pairs),
         last_completion_error,
+        iteration_error: iterations.reduce(f64::max).unwrap_or(last_completion_error),
+        collective_error_mean: mean(&of_collectives),
+        collective_error_max: of_collectives.iter().copied().fold(0.0, f64::max),
         rtt_nrmse: rtt_nrmse(pairs),
     }
+}
+
+/// Of collectives that end in both runs.
+fn collective_errors(plain: &RunFacts, other: &RunFacts) -> Vec<f64> {
+    let mut others = other.collectives.iter().peekable();
+    let mut errors = Vec::with_capacity(plain.collectives.len());
+    for (name, time) in &plain.collectives {
+        while others.next_if(|(other, _)| other < name).is_some() {}
+        errors.extend(others.next_if(|(other, _)| other == name).map(|(_, other)| relative(time.0, other.0)));
+    }
+    errors
 }
 
 /// |other - plain| / plain.
@@ -199,7 +233,7 @@ mod tests {
     }
 
     fn run(flows: &[FlowFacts]) -> RunFacts {
-        RunFacts { ending: "done".into(), flows: flows.to_vec() }
+        RunFacts { ending: "done".into(), flows: flows.to_vec(), iterations: vec![], collectives: vec![] }
     }
 
     fn near(a: f64, b: f64) -> bool {
@@ -269,6 +303,22 @@ mod tests {
         let plain = run(&[flow(0, 1_000, 500, 1), flow(1, 2_000, 500, 1)]);
         let later = run(&[flow(0, 1_001, 500, 1), flow(1, 2_001, 500, 1)]);
         assert_eq!(compare(&plain, &later).errors.last_completion_error, 0.0);
+    }
+
+    #[test]
+    fn jobs_and_their_collectives_are_compared() {
+        let facts = |iterations: [u64; 2], times: [u64; 2]| RunFacts {
+            iterations: iterations.map(Span).to_vec(),
+            collectives: times.iter().zip(0..).map(|(time, which)| ((0, "dp".into(), which), Span(*time))).collect(),
+            ..run(&[])
+        };
+        let e = compare(&facts([1_000, 500], [100, 200]), &facts([1_001, 510], [110, 200])).errors;
+        assert!(near(e.iteration_error, 0.02), "the greatest: {e:?}");
+        assert!(near(e.collective_error_mean, 0.05) && near(e.collective_error_max, 0.1), "{e:?}");
+        // Only what ends in both is compared.
+        let mut short = facts([1_000, 500], [100, 200]);
+        short.collectives.remove(0);
+        assert_eq!(compare(&facts([1_000, 500], [100, 200]), &short).errors.collective_error_max, 0.0);
     }
 
     #[test]

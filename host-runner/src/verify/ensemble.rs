@@ -27,6 +27,9 @@ impl Ensemble {
             fct_error_max: most.fct_error_max.max(errors.fct_error_max),
             sorted_fct_error_mean: most.sorted_fct_error_mean.max(errors.sorted_fct_error_mean),
             last_completion_error: most.last_completion_error.max(errors.last_completion_error),
+            iteration_error: most.iteration_error.max(errors.iteration_error),
+            collective_error_mean: most.collective_error_mean.max(errors.collective_error_mean),
+            collective_error_max: most.collective_error_max.max(errors.collective_error_max),
             rtt_nrmse: most.rtt_nrmse.max(errors.rtt_nrmse),
         };
         self.runs += 1;

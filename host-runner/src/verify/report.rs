@@ -22,9 +22,6 @@ pub struct TierReport {
     /// The errors.
     #[serde(flatten)]
     pub errors: Errors,
-    /// Error of the time from the first flow's start to the last flow's end. As long as flows come from a list, that
-    /// is the iteration, and this is `last_completion_error`.
-    pub iteration_error: f64,
     /// Whether the same flows end, in the same way, with equal starts and FCTs.
     pub fct_identical: bool,
     /// What is another about how the runs end.
@@ -55,7 +52,6 @@ impl TierReport {
             wall_ratio: ratio(plain.wall, outcome.wall),
             cpu_ratio: ratio(plain.cpu, outcome.cpu),
             errors,
-            iteration_error: errors.last_completion_error,
             fct_identical,
             differences,
             flows_compared: flows,
@@ -215,6 +211,9 @@ impl fmt::Display for Report {
         self.error(f, "FCT error, greatest", |e| e.fct_error_max)?;
         self.error(f, "sorted FCTs, mean error", |e| e.sorted_fct_error_mean)?;
         self.error(f, "last completion, error", |e| e.last_completion_error)?;
+        self.error(f, "iteration, error", |e| e.iteration_error)?;
+        self.error(f, "collectives, mean error", |e| e.collective_error_mean)?;
+        self.error(f, "collectives, greatest error", |e| e.collective_error_max)?;
         self.error(f, "round trips, NRMSE", |e| e.rtt_nrmse)
     }
 }

@@ -103,8 +103,7 @@ pub struct Call {
 }
 
 /// The collectives.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum CollectiveKind {
     /// Everyone gets the sum.
     AllReduce,
@@ -118,6 +117,20 @@ pub enum CollectiveKind {
     Broadcast,
     /// Nobody goes on before all have come. It sends nothing.
     Barrier,
+}
+
+impl CollectiveKind {
+    /// Its name in tables, as nccl-tests has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            CollectiveKind::AllReduce => "all_reduce",
+            CollectiveKind::ReduceScatter => "reduce_scatter",
+            CollectiveKind::AllGather => "all_gather",
+            CollectiveKind::AllToAll => "alltoall",
+            CollectiveKind::Broadcast => "broadcast",
+            CollectiveKind::Barrier => "barrier",
+        }
+    }
 }
 
 /// Some ranks of a job that do collectives together: a communicator.
