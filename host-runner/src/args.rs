@@ -47,21 +47,8 @@ pub(crate) struct InputArgs {
     #[arg(skip)]
     file: Option<ScenarioFile>,
     /// Topology file.
-    #[arg(long, value_name = "FILE", requires = "Traffic")]
+    #[arg(long, value_name = "FILE")]
     topology: Option<PathBuf>,
-    #[command(flatten)]
-    traffic: Traffic,
-    /// Workload: Chakra communicator groups, JSON such as {"1": [0, 1]}.
-    #[arg(long, value_name = "FILE", requires = "workload")]
-    groups: Option<PathBuf>,
-    #[command(flatten)]
-    models: ModelArgs,
-}
-
-/// What is sent.
-#[derive(Args, Debug)]
-#[group(required = false, multiple = true)]
-struct Traffic {
     /// Flow file.
     #[arg(long, value_name = "FILE")]
     flows: Option<PathBuf>,
@@ -69,6 +56,11 @@ struct Traffic {
     /// traces.
     #[arg(long, value_name = "FILE")]
     workload: Option<PathBuf>,
+    /// Of a Chakra workload: communicator groups, JSON such as {"1": [0, 1]}.
+    #[arg(long, value_name = "FILE", requires = "workload")]
+    groups: Option<PathBuf>,
+    #[command(flatten)]
+    models: ModelArgs,
 }
 
 /// How the fabric and its hosts behave.
@@ -122,13 +114,13 @@ impl InputArgs {
             None => (None, Vec::new(), None),
         };
         let file = |path: &PathBuf| FileJob::new(path.clone(), self.groups.clone());
-        let workload = self.traffic.workload.as_ref().map(file);
+        let workload = self.workload.as_ref().map(file);
         jobs.extend(workload.map(|job| JobSource { kind: JobKind::File(job), file: "--workload".into(), line: 0 }));
         let given = self.topology.clone().map(Source::File);
         Files {
             // Without any, an empty text: that it is no topology will be told.
             topology: given.or(fabric).unwrap_or(Source::Text { name: "[fabric]".into(), text: String::new() }),
-            flows: self.traffic.flows.clone(),
+            flows: self.flows.clone(),
             config: self.models.config.clone().map(Source::File).or(config),
             link_events: self.models.link_events.clone(),
             jobs,
@@ -137,7 +129,7 @@ impl InputArgs {
 
     /// What a refused flow is told to be in.
     pub(crate) fn flows(&self) -> &Path {
-        self.traffic.flows.as_deref().unwrap_or(Path::new("flows"))
+        self.flows.as_deref().unwrap_or(Path::new("flows"))
     }
 
     /// The choices that are not in input files; every event is executed.

@@ -8,7 +8,8 @@ use crate::input::units;
 use crate::load::{Files, Loaded, load_files};
 use crate::memo::{Memo, MemoCommand};
 use crate::outputs::{
-    EventTrace, PfcLog, Summary, fct_rows, write_collectives_csv, write_fct_csv, write_links_csv, write_pfc, write_ranks_csv,
+    EventTrace, PfcLog, Summary, fct_rows, write_collectives_csv, write_fct_csv, write_links_csv, write_pfc,
+    write_ranks_csv,
 };
 use crate::progress::ProgressLine;
 use crate::scenario::{Options, Scenario};
@@ -224,6 +225,18 @@ pub fn execute(cli: Cli) -> ExitCode {
     }
 }
 
+/// The scenario and the memo of `wormhole run`, from its arguments: a scenario, and options.
+///
+/// # Errors
+/// Those that [`execute`] would end with. What is wrong has been told on standard error.
+pub fn open_run(arguments: &[&str]) -> Result<(Scenario, Memo), ExitCode> {
+    let words = ["wormhole", "run"].iter().chain(arguments).map(OsString::from).collect();
+    match Cli::from_arguments(words)?.command {
+        Command::Run(args) => open(&args.scenario).ok_or(ExitStatus::BadInput.into()),
+        _ => Err(ExitStatus::BadInput.into()),
+    }
+}
+
 /// Reads a scenario; tells on standard error what was found and what the files were taken for.
 fn load(files: &Files, options: &Options) -> Option<Scenario> {
     let Loaded { scenario, description, found } = load_files(files, options);
@@ -282,7 +295,7 @@ fn simulate_with_trace(
     pfc: &mut PfcLog,
     trace: Option<&Path>,
 ) -> io::Result<Result<Outcome, Vec<Refusal>>> {
-    let progress = ProgressLine::new(scenario.flows.len() as u64);
+    let progress = ProgressLine::new(scenario);
     let mut tell = |p| progress.tell(p);
     let Some(path) = trace else { return Ok(simulate_memoised(scenario, memo, pfc, &mut tell)) };
     let mut trace = EventTrace::new(File::create(path)?);
@@ -325,7 +338,7 @@ fn run_verify(args: &VerifyArgs) -> io::Result<ExitStatus> {
     let Some((scenario, mut memo)) = open(&args.scenario) else { return Ok(ExitStatus::BadInput) };
     std::fs::create_dir_all(&args.out)?;
     let mut run = |scenario: &Scenario| {
-        let progress = ProgressLine::new(scenario.flows.len() as u64);
+        let progress = ProgressLine::new(scenario);
         simulate_memoised(scenario, &mut memo, (), &mut |p| progress.tell(p))
     };
     let Verification { plain, report } = match verify(&scenario, args.ensemble, args.max_error, &mut run) {

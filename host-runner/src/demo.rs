@@ -27,7 +27,7 @@ pub fn run() -> io::Result<ExitStatus> {
     };
     let mut out = io::stdout();
     writeln!(out, "{}\n", loaded.description)?;
-    let progress = ProgressLine::new(scenario.flows.len() as u64);
+    let progress = ProgressLine::new(&scenario);
     let outcome = match simulate(&scenario, (), &mut |p| progress.tell(p)) {
         Ok(outcome) => outcome,
         Err(refused) => {

@@ -4,11 +4,12 @@
 use crate::input::counted;
 use crate::input::units::{format_rate, format_time};
 use crate::scenario::Scenario;
-use crate::simulate::{Refusal, WithModels, add_inputs, kernel, limits, memory, with_models};
+use crate::simulate::{Ending, Refusal, WithModels, add_inputs, drive, kernel, limits, memory, with_models};
+use crate::traffic::Traffic;
 use std::collections::BTreeMap;
 use std::fmt;
 use wormhole_kernel::accel::{Acceleration, Tier};
-use wormhole_kernel::kernel::{ActiveFlow, Step};
+use wormhole_kernel::kernel::ActiveFlow;
 use wormhole_kernel::{CapacityError, Kernel, ModelSet, Models, PortId, SimTime};
 
 /// Flows that are under way, and which of them share links.
@@ -40,7 +41,8 @@ pub enum NoGraph {
 /// [`NoGraph`].
 pub fn flow_graph(scenario: &Scenario, at: SimTime) -> Result<FlowGraph, NoGraph> {
     let acceleration = Acceleration { tier: Tier::Off, ..scenario.acceleration };
-    let scenario = &Scenario { acceleration, ..scenario.clone() };
+    let stop = at.min(scenario.stop);
+    let scenario = &Scenario { acceleration, stop, ..scenario.clone() };
     with_models(scenario, Until { scenario, at })
 }
 
@@ -58,21 +60,22 @@ impl WithModels for Until<'_> {
         let limits = limits(scenario);
         let mut memory = memory::<M, ()>(scenario, &limits, &models);
         let mut kernel = kernel(scenario, &mut memory, models, &limits, ()).map_err(NoGraph::Refused)?;
-        add_inputs(scenario, &mut kernel).map_err(NoGraph::Refused)?;
-        while kernel.run_until(at.min(scenario.stop)).map_err(NoGraph::OutOf)? == Step::OutputFull {
-            while kernel.poll_completion().is_some() {}
+        let mut traffic = add_inputs(scenario, &mut kernel).map_err(NoGraph::Refused)?;
+        match drive(scenario, &mut kernel, &mut traffic, &mut |_| {}).map_err(NoGraph::Refused)? {
+            Ending::OutOf(fault) => Err(NoGraph::OutOf(fault)),
+            _ => Ok(graph(&traffic, at, &mut kernel)),
         }
-        Ok(graph(scenario, at, &mut kernel))
     }
 }
 
-fn graph<M: Models>(scenario: &Scenario, at: SimTime, kernel: &mut Kernel<'_, M>) -> FlowGraph {
+fn graph<M: Models>(traffic: &Traffic<'_>, at: SimTime, kernel: &mut Kernel<'_, M>) -> FlowGraph {
     let mut flows: Vec<ActiveFlow> = kernel.active_flows().collect();
     flows.sort_by_key(|flow| flow.token);
     let mut users: BTreeMap<PortId, Vec<u64>> = BTreeMap::new();
     for token in flows.iter().map(|flow| flow.token) {
         // A flow that a failed link has left without a path shares none.
-        for port in kernel.data_path(&scenario.flows[token as usize]).unwrap_or_default() {
+        let path = traffic.flow(token).and_then(|flow| kernel.data_path(&flow).ok());
+        for port in path.unwrap_or_default() {
             users.entry(port).or_default().push(token);
         }
     }

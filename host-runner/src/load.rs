@@ -82,6 +82,9 @@ pub fn load_files(files: &Files, options: &Options) -> Loaded {
     let config = files.config.as_ref().map(&mut read);
     let [flows, link_events] =
         [&files.flows, &files.link_events].map(|path| path.clone().map(|path| read(&Source::File(path))));
+    if files.flows.is_none() && files.jobs.is_empty() {
+        unreadable.error(0, "", "nothing is to be sent: there are neither flows, nor a workload, nor jobs in a scenario");
+    }
     if unreadable.has_errors() {
         return Loaded { scenario: None, description: String::new(), found: unreadable };
     }
@@ -151,7 +154,7 @@ fn describe(topology: &Topology, flows: Option<usize>, jobs: &[PlacedJob]) -> St
         description += &format!(", {}", counted(flows, "flow"));
     }
     for PlacedJob { name, job, .. } in jobs {
-        description += &format!("\n{name}: {}, {}", job.description, counted(job.ranks() as usize, "rank"));
+        description += &format!("\n{name}: {}", job.description);
     }
     description
 }

@@ -1,5 +1,6 @@
 //! A progress line on a terminal; silence in a pipe.
 
+use crate::scenario::Scenario;
 use crate::simulate::Progress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -9,11 +10,17 @@ pub struct ProgressLine {
 }
 
 impl ProgressLine {
-    /// For a run of so many flows. `indicatif` draws nothing where standard error is not a terminal.
-    pub fn new(flows: u64) -> ProgressLine {
-        let bar = ProgressBar::with_draw_target(Some(flows), ProgressDrawTarget::stderr_with_hz(5));
-        let style = ProgressStyle::with_template("{elapsed_precise} {wide_bar} {pos}/{len} flows  {msg}  ETA {eta}");
-        if let Ok(style) = style {
+    /// For a run of a scenario. How many flows jobs will begin is not known before. `indicatif` draws nothing where
+    /// standard error is not a terminal.
+    pub fn new(scenario: &Scenario) -> ProgressLine {
+        let (flows, template) = if scenario.jobs.is_empty() {
+            let template = "{elapsed_precise} {wide_bar} {pos}/{len} flows  {msg}  ETA {eta}";
+            (Some(scenario.flows.len() as u64), template)
+        } else {
+            (None, "{elapsed_precise} {spinner} {pos} flows  {msg}")
+        };
+        let bar = ProgressBar::with_draw_target(flows, ProgressDrawTarget::stderr_with_hz(5));
+        if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
         ProgressLine { bar }

@@ -251,9 +251,7 @@ fn run<M: Models, O: Observer>(
     mut kernel: Kernel<'_, M, O>,
     tell: &mut dyn FnMut(Progress),
 ) -> Result<Outcome, Vec<Refusal>> {
-    let mut traffic = Traffic::new(scenario);
-    traffic.add_list(&mut kernel)?;
-    add_link_events(scenario, &mut kernel)?;
+    let mut traffic = add_inputs(scenario, &mut kernel)?;
     let (cpu, wall) = (CpuClock::start(), Instant::now());
     let ending = drive(scenario, &mut kernel, &mut traffic, tell)?;
     // What is parked at the stop time has counted nothing since.
@@ -275,23 +273,17 @@ fn run<M: Models, O: Observer>(
 }
 
 /// Adds the flows of the list and link changes.
-pub(crate) fn add_inputs<M: Models, O: Observer>(
-    scenario: &Scenario,
+pub(crate) fn add_inputs<'s, M: Models, O: Observer>(
+    scenario: &'s Scenario,
     kernel: &mut Kernel<'_, M, O>,
-) -> Result<(), Vec<Refusal>> {
-    Traffic::new(scenario).add_list(kernel)?;
-    add_link_events(scenario, kernel)
-}
-
-fn add_link_events<M: Models, O: Observer>(
-    scenario: &Scenario,
-    kernel: &mut Kernel<'_, M, O>,
-) -> Result<(), Vec<Refusal>> {
+) -> Result<Traffic<'s>, Vec<Refusal>> {
+    let mut traffic = Traffic::new(scenario);
+    traffic.add_list(kernel)?;
     for event in &scenario.link_events {
         let set = kernel.set_link(event.at, event.link, event.up);
         set.map_err(|error| vec![Refusal { flow: None, error }])?;
     }
-    Ok(())
+    Ok(traffic)
 }
 
 fn port_reports<M: Models, O: Observer>(kernel: &Kernel<'_, M, O>) -> Vec<PortReport> {
@@ -304,7 +296,8 @@ fn port_reports<M: Models, O: Observer>(kernel: &Kernel<'_, M, O>) -> Vec<PortRe
     fabric.ports().map(report).collect()
 }
 
-fn drive<M: Models, O: Observer>(
+/// Runs to the end: of all flows and jobs, or to the stop time.
+pub(crate) fn drive<M: Models, O: Observer>(
     scenario: &Scenario,
     kernel: &mut Kernel<'_, M, O>,
     traffic: &mut Traffic<'_>,

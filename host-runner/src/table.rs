@@ -41,16 +41,16 @@ pub fn jobs(outcome: &Outcome) -> String {
 }
 
 fn job(job: &JobReport) -> String {
-    let ms = |ns: f64| format!("{:.3} ms", ns / 1e6);
+    let time = |ns: f64| if ns < 1e6 { format!("{:.3} us", ns / 1e3) } else { format!("{:.3} ms", ns / 1e6) };
     let s = JobSummary::new(job);
-    let mut text = format!("\n{}: iteration {}, {}\n", s.name, ms(s.iteration_ns), counted(s.ranks, "rank"));
+    let mut text = format!("\n{}: iteration {}, {}\n", s.name, time(s.iteration_ns), counted(s.ranks, "rank"));
     let parts = [
         ("computing", s.computing_ns),
         ("overlapped", s.overlapped_ns),
         ("exposed communication", s.exposed_ns),
         ("idle", s.idle_ns),
     ];
-    let parts = parts.map(|(name, ns)| format!("{name} {}", ms(ns)));
+    let parts = parts.map(|(name, ns)| format!("{name} {}", time(ns)));
     text += &format!("a rank on average: {}\n", parts.join(", "));
     let mut rows: BTreeMap<(CollectiveKind, u64, u32), Vec<&CollectiveReport>> = BTreeMap::new();
     for collective in &job.collectives {

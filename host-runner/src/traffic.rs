@@ -115,6 +115,15 @@ impl<'s> Traffic<'s> {
         self.records.len()
     }
 
+    /// The flow of this token, if it is of the list or runs now.
+    pub(crate) fn flow(&self, token: u64) -> Option<FlowSpec> {
+        let token = token as usize;
+        match token.checked_sub(self.listed.len()) {
+            None => Some(self.scenario.flows[self.listed[token].0 as usize]),
+            Some(message) => self.flights.get(message)?.map(|flight| flight.flow),
+        }
+    }
+
     /// Whether there is nothing left to run.
     pub(crate) fn is_done(&self) -> bool {
         self.ended() == self.begun() && self.engine.is_done()

@@ -64,6 +64,19 @@ fn check(arguments: &str, output: &Output, folder: &Path) {
             let runs = text.lines().count() - 1;
             assert!(text.ends_with(&format!("{runs} of {runs} runs equal ns-3\n")) && runs > 0, "{text}");
         }
+        Some("scenarios") => contains_all(&text, &["gpt-13b-128", "moe-32x22b-1024", "variants: "], arguments),
+        Some("topo") => contains_all(&errors, &["16 ", "bisection "], arguments),
+        Some("workload") => contains_all(&text, &["8 ep of 8", "AllToAll"], arguments),
+        Some("run") if arguments.ends_with("--out exchange") => {
+            contains_all(&text, &["exchange: iteration ", "another: iteration ", "results are in exchange"], arguments);
+        }
+        Some("run") if arguments.ends_with("--out iteration") => {
+            contains_all(&text, &["iteration ", "all_reduce", "busbw", "results are in iteration"], arguments);
+            check_job_outputs(&folder.join("iteration"));
+        }
+        Some("verify") if arguments.contains("scenario.toml") => {
+            contains_all(&text, &["compared: ", "iteration, error", "checked/verify.json"], arguments);
+        }
         Some("run") => {
             contains_all(&text, &["2 of 2", "results are in out"], arguments);
             check_outputs(&folder.join("out"));
@@ -106,6 +119,15 @@ fn check_outputs(folder: &Path) {
     keys.sort();
     assert_eq!(keys, listed("| keys of `summary.json` | meaning |"));
     assert_eq!((&summary["ending"], &summary["flows_finished"]), (&"done".into(), &2.into()));
+}
+
+/// A run with jobs leaves their files, too.
+fn check_job_outputs(folder: &Path) {
+    let read = |name: &str| fs::read_to_string(folder.join(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
+    contains_all(&read("collectives.csv"), &["job,group,ranks", "algbw,busbw", "all_reduce"], "collectives.csv");
+    contains_all(&read("ranks.csv"), &["computing_ns,overlapped_ns,exposed_ns,idle_ns"], "ranks.csv");
+    let summary: serde_json::Value = serde_json::from_str(&read("summary.json")).expect("JSON");
+    assert!(summary["jobs"][0]["iteration_ns"].as_f64().is_some_and(|ns| ns > 0.0), "{summary}");
 }
 
 /// The names in a table's first column, sorted.

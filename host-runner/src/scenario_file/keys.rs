@@ -35,9 +35,15 @@ pub(super) struct Keys<'k> {
 }
 
 impl Keys<'_> {
-    /// The arguments that a table stands for; what is wrong with it goes to `found`, all of it.
-    pub(super) fn arguments(&self, table: &DeTable<'_>, lines: Lines<'_>, found: &mut Diagnostics) -> Vec<String> {
-        let mut arguments = Vec::new();
+    /// Adds the arguments that a table stands for, in place of earlier ones of the same keys; what is wrong with it
+    /// goes to `found`, all of it.
+    pub(super) fn add(
+        &self,
+        table: &DeTable<'_>,
+        arguments: &mut Vec<String>,
+        lines: Lines<'_>,
+        found: &mut Diagnostics,
+    ) {
         for (key, value) in table.iter() {
             let (name, line) = (key.get_ref().as_ref(), lines.of(key));
             if self.others.contains(&name) {
@@ -48,11 +54,13 @@ impl Keys<'_> {
                 continue;
             };
             match self.argument(option, value.get_ref()) {
-                Ok(argument) => arguments.extend(argument),
+                Ok(argument) => {
+                    arguments.retain(|earlier| !is_of(earlier, name));
+                    arguments.extend(argument);
+                }
                 Err(message) => found.error(line, name, message),
             }
         }
-        arguments
     }
 
     fn options(&self) -> impl Iterator<Item = &Arg> {
@@ -98,6 +106,11 @@ impl Keys<'_> {
             _ => Ok(()),
         }
     }
+}
+
+/// Whether an argument is one of this option.
+fn is_of(argument: &str, option: &str) -> bool {
+    argument.strip_prefix("--").and_then(|rest| rest.split('=').next()) == Some(option)
 }
 
 /// Says that there is no such thing, and what may have been meant.

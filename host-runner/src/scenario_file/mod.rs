@@ -6,7 +6,7 @@
 //! | `[[job]]` | `kind` (`gpt`, `moe` or `file`) and the options of [`JobKind`] |
 //! | `[models]`, `[acceleration]`, `[outputs]` | the options of `wormhole run` under these headings |
 //! | `[config]` | keys of an HPCC configuration file, such as `BUFFER_SIZE = 64` |
-//! | `[variant.NAME.TABLE]` | for `--variant NAME`: keys that replace those of the table; with a `kind` or `file`, all |
+//! | `[variant.NAME.TABLE]` | for `--variant NAME`: keys that replace the table's; with a `kind` or `file`, all of it |
 //! | `[variant.NAME.job]` | keys that replace those of every job |
 //!
 //! What is given on the command line replaces what the file says. Paths of inputs are relative to the file.
@@ -88,7 +88,7 @@ impl ScenarioFile {
         let layers: Vec<&DeTable<'_>> = std::iter::once(document).chain(chosen).collect();
         let fabric = reader.fabric(&layers);
         let jobs = reader.jobs(name, &layers);
-        let config = reader.config(&layers);
+        let config = reader.config(name, &layers);
         let arguments = reader.options(&layers, run);
         (!reader.found.has_errors()).then(|| ScenarioFile { name: name.to_owned(), fabric, jobs, config, arguments })
     }
@@ -120,7 +120,7 @@ impl Reader<'_, '_> {
             let (name, line) = (key.get_ref().as_ref(), self.lines.of(key));
             if !known.contains(&name) {
                 self.found.error(line, name, unknown("table", name, &known));
-            } else if !matches!(value.get_ref(), DeValue::Table(_)) && name != "job" {
+            } else if !matches!(value.get_ref(), DeValue::Table(_)) && !(is_whole && name == "job") {
                 self.found.error(line, name, format!("expected a table: [{name}]"));
             }
         }
@@ -155,7 +155,7 @@ impl Reader<'_, '_> {
         let base = *tables.first()?;
         if let Some(file) = base.get("file") {
             let keys = Keys { command: &Command::new("fabric"), heading: None, others: &["file"], folder: None };
-            tables.iter().for_each(|table| drop(keys.arguments(table, self.lines, self.found)));
+            tables.iter().for_each(|table| keys.add(table, &mut Vec::new(), self.lines, self.found));
             let DeValue::String(path) = file.get_ref() else {
                 self.found.error(self.lines.of(file), "file", "expected the path of a topology file");
                 return None;
@@ -163,7 +163,7 @@ impl Reader<'_, '_> {
             return Some(Source::File(self.folder.join(path.as_ref())));
         }
         let command = FabricArgs::augment_subcommands(Command::new("fabric")).args_override_self(true);
-        let (line, words) = self.words(&command, &tables, base)?;
+        let (line, words) = self.words(&command, &tables)?;
         let matches = command.try_get_matches_from(words).map_err(|error| explain(&error));
         let plan = matches.and_then(|m| FabricArgs::from_arg_matches(&m).map_err(|error| explain(&error)));
         match plan.and_then(|args| args.text()) {
@@ -175,16 +175,12 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// The command line that tables with a `kind` stand for, and the line of the kind.
-    fn words(
-        &mut self,
-        command: &Command,
-        tables: &[&DeTable<'_>],
-        base: &DeTable<'_>,
-    ) -> Option<(usize, Vec<String>)> {
+    /// The command line that tables stand for, and the line of the `kind`: the last one counts.
+    fn words(&mut self, command: &Command, tables: &[&DeTable<'_>]) -> Option<(usize, Vec<String>)> {
         let known: Vec<&str> = command.get_subcommands().map(Command::get_name).collect();
-        let Some(kind) = base.get("kind") else {
-            let line = base.keys().next().map_or(0, |key| self.lines.of(key));
+        let Some(kind) = tables.iter().rev().find_map(|table| table.get("kind")) else {
+            let keys = tables.iter().flat_map(|table| table.keys());
+            let line = keys.map(|key| self.lines.of(key)).min().unwrap_or(0);
             self.found.error(line, "", format!("a `kind` is missing: {}", known.join(", ")));
             return None;
         };
@@ -200,7 +196,7 @@ impl Reader<'_, '_> {
         let keys = Keys { command: of_kind, heading: None, others: &["kind"], folder: Some(self.folder) };
         let errors = self.found.error_count();
         let mut words = vec![command.get_name().to_owned(), name.to_string()];
-        tables.iter().for_each(|table| words.extend(keys.arguments(table, self.lines, self.found)));
+        tables.iter().for_each(|table| keys.add(table, &mut words, self.lines, self.found));
         (self.found.error_count() == errors).then_some((line, words))
     }
 
@@ -220,7 +216,7 @@ impl Reader<'_, '_> {
                 continue;
             };
             let tables: Vec<&DeTable<'_>> = std::iter::once(base).chain(changes.iter().copied()).collect();
-            let Some((line, words)) = self.words(&command, &tables, base) else { continue };
+            let Some((line, words)) = self.words(&command, &tables) else { continue };
             let matches = command.clone().try_get_matches_from(words);
             match matches.and_then(|matches| JobKind::from_arg_matches(&matches)) {
                 Ok(kind) => sources.push(JobSource { kind, file: file.to_owned(), line }),
@@ -230,18 +226,30 @@ impl Reader<'_, '_> {
         sources
     }
 
-    /// The text of the configuration. Keys and values are checked as those of a configuration file are.
-    fn config(&mut self, layers: &[&DeTable<'_>]) -> Option<Source> {
-        let mut text = String::new();
+    /// The text of the configuration, with each key in its line of the file. Keys and values are checked as those of a
+    /// configuration file are.
+    fn config(&mut self, file: &str, layers: &[&DeTable<'_>]) -> Option<Source> {
+        let mut rows: Vec<(usize, &str, String)> = Vec::new();
         for table in layers.iter().filter_map(|layer| table(layer, "config")) {
             for (key, value) in table.iter() {
+                let (name, line) = (key.get_ref().as_ref(), self.lines.of(key));
                 match keys::plain_text(value.get_ref()) {
-                    Ok(value) => text += &format!("{} {}\n", key.get_ref(), value.replace(',', " ")),
-                    Err(message) => self.found.error(self.lines.of(key), key.get_ref(), message),
+                    Ok(value) => {
+                        rows.retain(|(_, earlier, _)| *earlier != name);
+                        rows.push((line, name, value.replace(',', " ")));
+                    }
+                    Err(message) => self.found.error(line, name, message),
                 }
             }
         }
-        (!text.is_empty()).then(|| Source::Text { name: "[config]".into(), text })
+        rows.sort_unstable();
+        let (mut text, mut lines) = (String::new(), 1);
+        for (line, name, value) in &rows {
+            let blank = line.saturating_sub(lines);
+            text += &format!("{}{name} {value}\n", "\n".repeat(blank));
+            lines += blank + 1;
+        }
+        (!rows.is_empty()).then(|| Source::Text { name: file.to_owned(), text })
     }
 
     fn options(&mut self, layers: &[&DeTable<'_>], run: &Command) -> Vec<String> {
@@ -251,7 +259,7 @@ impl Reader<'_, '_> {
             let folder = (name == "models").then_some(self.folder);
             let keys = Keys { command: run, heading: Some(heading), others: &[], folder };
             for table in layers.iter().filter_map(|layer| table(layer, name)) {
-                arguments.extend(keys.arguments(table, self.lines, self.found));
+                keys.add(table, &mut arguments, self.lines, self.found);
             }
         }
         arguments

@@ -185,7 +185,8 @@ fn relative(plain: u64, other: u64) -> f64 {
 }
 
 fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len().max(1) as f64
+    // The sum of nothing is a negative zero.
+    values.iter().fold(0.0, |sum, value| sum + value) / values.len().max(1) as f64
 }
 
 /// Of sorted values the least that at least so many percent do not exceed; 0 if there are none.

@@ -45,7 +45,7 @@ impl Activity {
             (false, true) => &mut self.exposed,
             (false, false) => &mut self.idle,
         };
-        *kind = *kind + time;
+        *kind += time;
         self.since = now;
         self
     }

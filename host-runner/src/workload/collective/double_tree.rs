@@ -35,7 +35,7 @@ impl Tree {
     }
 
     /// Needs of what a member makes of its children's chunks.
-    fn from_children(&self, member: Member, lane: u32, index: u32) -> [Option<Need>; 2] {
+    fn sums_of(&self, member: Member, lane: u32, index: u32) -> [Option<Need>; 2] {
         self.children[member as usize].map(|child| child.map(|from| Need { from, lane, index }))
     }
 }
@@ -68,7 +68,7 @@ impl Algorithm for DoubleTree {
         let (channel, way) = (lane / LANES_OF_TREE, lane % LANES_OF_TREE);
         let tree = &self.trees[(channel % TREES) as usize];
         let lane_of = |way: u32| channel * LANES_OF_TREE + way;
-        let sums = tree.from_children(member, lane_of(UP), index);
+        let sums = tree.sums_of(member, lane_of(UP), index);
         let parent = tree.parents[member as usize];
         let bytes = self.pipeline.round(channel, index, self.rounds);
         if way == UP {

@@ -133,7 +133,7 @@ mod tests {
         let training = Training { tp: 8, pp: 4, dp: 4, micro_batches: 4, ..Training::new(ModelShape::default()) };
         let text = Description(&training).to_string();
         let has = |line: &str| assert!(text.lines().any(|found| found == line), "no {line:?} in\n{text}");
-        has("GPT 13b, tp 8, pp 4, dp 4, ep 1, 4 micro-batches");
+        has("GPT 13b, 128 ranks: tp 8, pp 4, dp 4, ep 1, 4 micro-batches");
         has("parameters                   12.85 billion, 12.85 billion for a token");
         has("pipeline bubble              75.0 % of the computation, if sending takes no time");
         has("groups                       32 dp of 4");

@@ -288,6 +288,7 @@ impl std::fmt::Display for Training {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Training { model, tp, pp, dp, ep, micro_batches, .. } = self;
         let kind = if model.is_mixture() { "MoE" } else { "GPT" };
-        write!(f, "{kind} {}, tp {tp}, pp {pp}, dp {dp}, ep {ep}, {micro_batches} micro-batches", model.name)
+        let (name, ranks) = (&model.name, self.ranks());
+        write!(f, "{kind} {name}, {ranks} ranks: tp {tp}, pp {pp}, dp {dp}, ep {ep}, {micro_batches} micro-batches")
     }
 }
