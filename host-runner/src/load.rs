@@ -83,7 +83,11 @@ pub fn load_files(files: &Files, options: &Options) -> Loaded {
     let [flows, link_events] =
         [&files.flows, &files.link_events].map(|path| path.clone().map(|path| read(&Source::File(path))));
     if files.flows.is_none() && files.jobs.is_empty() {
-        unreadable.error(0, "", "nothing is to be sent: there are neither flows, nor a workload, nor jobs in a scenario");
+        unreadable.error(
+            0,
+            "",
+            "nothing is to be sent: there are neither flows, nor a workload, nor jobs in a scenario",
+        );
     }
     if unreadable.has_errors() {
         return Loaded { scenario: None, description: String::new(), found: unreadable };

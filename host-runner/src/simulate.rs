@@ -257,15 +257,17 @@ fn run<M: Models, O: Observer>(
     // What is parked at the stop time has counted nothing since.
     kernel.wake_all();
     let (cpu, wall) = (cpu.elapsed(), wall.elapsed());
+    let jobs = traffic.job_reports();
     Ok(Outcome {
+        // A job may end with something that no packet has a part in.
+        end: jobs.iter().map(|job| job.end).fold(kernel.now(), SimTime::max),
         flows_begun: traffic.begun(),
-        jobs: traffic.job_reports(),
+        jobs,
         flows: traffic.into_records(),
         totals: kernel.totals(),
         skipped: kernel.skipped(),
         memo: MemoReport { counts: kernel.memoised(), bytes: 0 },
         ports: port_reports(&kernel),
-        end: kernel.now(),
         ending,
         cpu,
         wall,
@@ -303,7 +305,8 @@ pub(crate) fn drive<M: Models, O: Observer>(
     traffic: &mut Traffic<'_>,
     tell: &mut dyn FnMut(Progress),
 ) -> Result<Ending, Vec<Refusal>> {
-    if let Err(halt) = traffic.advance(SimTime::ZERO, kernel) {
+    let mut now = SimTime::ZERO;
+    if let Err(halt) = traffic.advance(now, kernel) {
         return halt.into_ending();
     }
     while !traffic.is_done() {
@@ -314,12 +317,13 @@ pub(crate) fn drive<M: Models, O: Observer>(
             Err(fault) => return Ok(Ending::OutOf(fault)),
         };
         tell(Progress { now: kernel.now(), flows: traffic.ended() as u64, events: kernel.totals().events });
-        let now = match step {
+        now = match step {
             // In the midst of an instant jobs are told nothing: what they do is not to depend on where a slice ends.
             Step::Budget => continue,
             Step::Completed | Step::OutputFull => kernel.now(),
             Step::Reached => limit,
-            Step::Idle | Step::Stalled => next.unwrap_or(kernel.now()),
+            // Jobs may have gone on after the last event of the kernel.
+            Step::Idle | Step::Stalled => next.unwrap_or(now.max(kernel.now())),
         };
         match traffic.advance(now, kernel) {
             Err(halt) => return halt.into_ending(),

@@ -633,7 +633,11 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
     fn interruption(&mut self) -> Option<Result<Step, CapacityError>> {
         self.look_at_end_of_instant();
         if self.stops_at_completions && !self.completions.is_empty() && !self.has_more_now() {
-            return Some(Ok(Step::Completed));
+            // What ends now for those that are followed ends now for their followers, too.
+            self.end_followed_recordings();
+            if !self.has_more_now() {
+                return Some(Ok(Step::Completed));
+            }
         }
         if self.partitions.any_due() {
             self.end_instant();

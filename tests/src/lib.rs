@@ -8,7 +8,7 @@ pub mod swarm;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 use wormhole::load::{Files, Loaded, Source, Texts, load_files, load_texts};
 use wormhole::scenario::{Options, Scenario};
 use wormhole::simulate::{Ending, Outcome, PortReport, Refusal, simulate};
@@ -335,4 +335,53 @@ pub fn ccas() -> [AnyCca; 6] {
         AnyCca::Dctcp(Dctcp::new(DctcpConfig::default())),
         AnyCca::Swift(Swift::new(SwiftConfig::default())),
     ]
+}
+
+/// What a command has said, and its exit code.
+#[derive(Debug)]
+pub struct Said {
+    /// The exit code, unless a signal ended it.
+    pub code: Option<i32>,
+    /// Standard output.
+    pub out: String,
+    /// Standard error.
+    pub errors: String,
+}
+
+impl From<Output> for Said {
+    /// # Panics
+    /// If it has not said UTF-8.
+    fn from(output: Output) -> Said {
+        let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+        Said { code: output.status.code(), out: text(output.stdout), errors: text(output.stderr) }
+    }
+}
+
+impl Said {
+    /// # Panics
+    /// If the exit code is not 0.
+    #[track_caller]
+    pub fn succeeds(self) -> Said {
+        assert_eq!(self.code, Some(0), "{self:#?}");
+        self
+    }
+
+    /// Exit code, and a line of the errors.
+    ///
+    /// # Panics
+    /// If they are not so.
+    #[track_caller]
+    pub fn ends(&self, code: i32, line: &str) {
+        let told = self.errors.lines().any(|l| l == line);
+        assert!(self.code == Some(code) && told, "not {code}, `{line}`: {self:#?}");
+    }
+
+    /// Exit code, and something that is in the errors.
+    ///
+    /// # Panics
+    /// If they are not so.
+    #[track_caller]
+    pub fn tells(&self, code: i32, text: &str) {
+        assert!(self.code == Some(code) && self.errors.contains(text), "not {code}, `{text}`: {self:#?}");
+    }
 }

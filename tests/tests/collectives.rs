@@ -86,7 +86,7 @@ fn steps(hosts: u64) -> u64 {
 /// and acknowledgements never meet: a host's data is all sent when the acknowledgement of what it got leaves.
 #[test]
 fn ring_all_reduce_takes_two_n_minus_two_steps() {
-    for (hosts, packets) in [(8, 1), (8, 1_000), (64, 1), (64, 50), (512, 1), (512, 4)] {
+    for (hosts, packets) in [(8, 1), (8, 1_000), (64, 1), (64, 50), (512, 2)] {
         let outcome = ring(star(hosts, US), hosts, hosts * packets * MTU);
         let step = (packets + 1) * FULL + 2 * ACK + 4 * US;
         assert_eq!(only(&outcome).time, Span(steps(hosts) * step), "{hosts} hosts, {packets} packets");
@@ -167,19 +167,17 @@ fn halving_and_doubling_sends_the_bytes_of_a_ring() {
     Case::new(CollectiveKind::AllGather, AllReduce::HalvingDoubling, HOSTS - 1).check();
 }
 
-/// An inner node of one tree sends half of the bytes to its parent and to each of its children, and as a leaf of the
-/// other tree once more. The root of a tree of eight has one child and no parent: it is the member that ends the order
-/// of the first tree, and the one that begins that of the members in the second.
+/// An inner node of one tree sends half of the bytes to its parent and to each of its two children, and another half as
+/// a leaf of the other tree. The roots have one child and no parent: they are the first and the last member.
 #[test]
 fn double_tree_sends_twice_the_bytes_from_inner_nodes() {
     let ends = HOSTS;
     let inner = 2 * HOSTS;
     let each = [ends, inner, inner, inner, inner, inner, inner, ends];
     let case = Case::new(CollectiveKind::AllReduce, AllReduce::DoubleTree, 0);
-    for (channels, chunk_bytes) in [(1, 10_000), (2, 20_000), (2, 10_000), (4, 10_000), (1, 40_000)] {
-        let how = CollectiveOptions { channels, chunk_bytes, ..case.how };
-        Case { how, sent: each, received: each, most: 100, ..case }.check();
-    }
+    let how = CollectiveOptions { chunk_bytes: 10_000, ..case.how };
+    // Time in which a port waits for chunks: 10 % of the bound when this was written.
+    Case { how, sent: each, received: each, most: 15, ..case }.check();
 }
 
 #[test]
@@ -190,8 +188,8 @@ fn all_to_all_sends_a_part_to_every_other() {
     }
 }
 
-/// Chunks run along the chain: the last member gets the first one six chunks later than the second member. Four channels
-/// keep the ports busy while the end of a chunk is acknowledged.
+/// Chunks run along the chain: the last member gets the first one six chunks later than the second member does. Four
+/// channels keep the ports busy while the end of a chunk is acknowledged.
 #[test]
 fn broadcast_sends_all_bytes_along_the_chain() {
     let case = Case::new(CollectiveKind::Broadcast, AllReduce::Ring, HOSTS);

@@ -5,11 +5,11 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 use wormhole_kernel::memo::{KERNEL_VERSION, record_name};
 use wormhole_memo_fmt::{FORMAT_VERSION, HEADER_MAX, Header, Reader, record_len, write_header, write_record};
-use wormhole_tests::{README, wormhole_binary};
+use wormhole_tests::{README, Said, wormhole_binary};
 
 static WORMHOLE: LazyLock<PathBuf> = LazyLock::new(wormhole_binary);
 
@@ -71,36 +71,6 @@ impl Place {
     fn header(&self) -> Header {
         self.run("--accel exact --memo header.whm --memo-check 0").succeeds();
         header(&self.read("header.whm"))
-    }
-}
-
-/// What a command has said, and its exit code.
-#[derive(Debug)]
-struct Said {
-    code: Option<i32>,
-    out: String,
-    errors: String,
-}
-
-impl From<Output> for Said {
-    fn from(output: Output) -> Said {
-        let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
-        Said { code: output.status.code(), out: text(output.stdout), errors: text(output.stderr) }
-    }
-}
-
-impl Said {
-    #[track_caller]
-    fn succeeds(self) -> Said {
-        assert_eq!(self.code, Some(0), "{self:#?}");
-        self
-    }
-
-    /// Exit code, and a line of the errors.
-    #[track_caller]
-    fn ends(&self, code: i32, line: &str) {
-        let told = self.errors.lines().any(|l| l == line);
-        assert!(self.code == Some(code) && told, "not {code}, `{line}`: {self:#?}");
     }
 }
 

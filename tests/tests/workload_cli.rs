@@ -5,9 +5,9 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 use std::sync::LazyLock;
-use wormhole_tests::{case_file, case_text, wormhole_binary};
+use wormhole_tests::{Said, case_file, case_text, wormhole_binary};
 
 static WORMHOLE: LazyLock<PathBuf> = LazyLock::new(wormhole_binary);
 
@@ -92,35 +92,6 @@ impl Table {
     }
 }
 
-/// What a command has said, and its exit code.
-#[derive(Debug)]
-struct Said {
-    code: Option<i32>,
-    out: String,
-    errors: String,
-}
-
-impl From<Output> for Said {
-    fn from(output: Output) -> Said {
-        let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
-        Said { code: output.status.code(), out: text(output.stdout), errors: text(output.stderr) }
-    }
-}
-
-impl Said {
-    #[track_caller]
-    fn succeeds(self) -> Said {
-        assert_eq!(self.code, Some(0), "{self:#?}");
-        self
-    }
-
-    /// Exit code, and what is in a line of the errors.
-    #[track_caller]
-    fn ends(&self, code: i32, text: &str) {
-        assert!(self.code == Some(code) && self.errors.contains(text), "not {code}, `{text}`: {self:#?}");
-    }
-}
-
 /// Bytes on the links from hosts to NVSwitches, and to other switches; nodes have SimAI's order.
 fn bytes_of_hosts(links: &Table, hosts: f64, nvswitches: f64) -> (f64, f64) {
     let ends = links.numbers("from").into_iter().zip(links.numbers("to"));
@@ -156,7 +127,7 @@ fn a_workload_of_two_layers_runs() {
 #[test]
 fn missing_layers_are_counted() {
     let (place, said) = quirk("short_count.txt");
-    said.ends(3, "short_count.txt:2: error: 839 layers declared, 2 found");
+    said.tells(3, "short_count.txt:2: error: 839 layers declared, 2 found");
     assert!(!place.0.join("out/fct.csv").exists(), "nothing is run");
 }
 
@@ -173,8 +144,8 @@ fn a_size_of_nothing_is_no_traffic_and_warned_of() {
 fn unknown_collectives_are_told_with_token_and_line() {
     for (name, token) in [("unknown_type.txt", "ALLTOALLV_EP"), ("allreducealltoall.txt", "ALLREDUCEALLTOALL")] {
         let (_, said) = quirk(name);
-        said.ends(3, &format!("{name}:3: error: unknown collective"));
-        said.ends(3, &format!("(found `{token}`)"));
+        said.tells(3, &format!("{name}:3: error: unknown collective"));
+        said.tells(3, &format!("(found `{token}`)"));
     }
 }
 
@@ -217,7 +188,7 @@ fn a_workload_of_more_gpus_than_there_are_is_not_run() {
     let place = Place::new("narrow");
     let workload = case_file("c34_tp_wider_than_node", "workload.txt").display().to_string();
     place.topo("rail --servers 4");
-    place.run(&workload, "").ends(3, "error: the job has 64 ranks, the fabric 32 hosts");
+    place.run(&workload, "").tells(3, "error: the job has 64 ranks, the fabric 32 hosts");
     assert!(!place.0.join("out").exists(), "nothing is run");
 }
 
@@ -241,7 +212,7 @@ fn a_receive_without_a_send_ends_the_run() {
     place.topo("star --hosts 3");
     place.write("job.goal", "num_ranks 3\nrank 2 {\nrecv 8b from 1 tag 4\n}\nrank 0 {\nsend 8b to 1\n}\n");
     let said = place.run("job.goal", "");
-    said.ends(10, "rank 2 waits for a message from rank 1 with tag 4");
+    said.tells(10, "rank 2 waits for a message from rank 1 with tag 4");
     assert_eq!(place.summary()["ending"], "waiting");
     assert_eq!(place.table("fct.csv").rows.len(), 1, "what was sent is told");
     assert_eq!(place.table("ranks.csv").rows.len(), 3);
@@ -322,8 +293,8 @@ fn a_collective_that_a_rank_never_joins_ends_the_run() {
         place.write(&format!("trace.{rank}.et"), trace);
     }
     let said = place.run("trace", "--groups groups.json");
-    said.ends(10, "rank 2 waits for rank 3 in group pg B\n");
-    said.ends(10, "rank 0 waits for rank 2 in group pg A\n");
+    said.tells(10, "rank 2 waits for rank 3 in group pg B\n");
+    said.tells(10, "rank 0 waits for rank 2 in group pg A\n");
     assert!(!said.errors.contains("waits for rank 0"), "nobody waits for those who are there: {said:#?}");
     assert_eq!(place.summary()["ending"], "waiting");
     assert!(!place.table("fct.csv").rows.is_empty(), "what was sent before is told");
@@ -424,11 +395,11 @@ fn what_is_typed_replaces_what_the_file_says() {
 fn faults_of_a_scenario_are_told_with_their_lines() {
     let place = Place::new("faults");
     let said = place.scenario("[fabric]\nkind = 'star'\nhost = 2\n\n[modls]\nseed = 1\n", "");
-    said.ends(3, "scenario.toml:3: error: no such key; did you mean `hosts`? (found `host`)\n");
-    said.ends(3, "scenario.toml:5: error: no such table; did you mean `models`? (found `modls`)\n");
+    said.tells(3, "scenario.toml:3: error: no such key; did you mean `hosts`? (found `host`)\n");
+    said.tells(3, "scenario.toml:5: error: no such table; did you mean `models`? (found `modls`)\n");
     let said = place.scenario("[fabric]\nkind = 'star'\n[[job]]\nkind = 'gpt'\ntp = 2\ngpus = 3\n", "");
-    said.ends(3, "scenario.toml:4: error: gpus 3, but tp times pp times dp are 2\n");
-    place.scenario("[[job]]\nkind = 'gpt'\n", "").ends(3, "[fabric]: error: ");
+    said.tells(3, "scenario.toml:4: error: gpus 3, but tp times pp times dp are 2\n");
+    place.scenario("[[job]]\nkind = 'gpt'\n", "").tells(3, "[fabric]: error: ");
 }
 
 // Outputs.
@@ -532,7 +503,7 @@ fn impossible_fabrics_are_told_with_the_option() {
         ("star --hosts 0", "--hosts"),
     ] {
         let said = place.wormhole(&format!("topo {options} --out topology.txt"));
-        said.ends(3, &format!("wormhole topo: error: {named}: "));
+        said.tells(3, &format!("wormhole topo: error: {named}: "));
         assert!(!place.0.join("topology.txt").exists(), "{options}");
     }
 }
@@ -571,14 +542,14 @@ fn a_model_with_experts_is_described_and_run() {
         assert!(said.out.contains(words), "{words}: {said:#?}");
     }
     assert_eq!(place.summary()["jobs"][0]["ranks"], 4);
-    assert!(place.table("collectives.csv").texts("operation").contains(&"AllToAll"));
+    assert!(place.table("collectives.csv").texts("operation").contains(&"alltoall"));
 }
 
 #[test]
 fn an_impossible_model_is_told() {
     let place = Place::new("model");
-    place.wormhole("workload gpt --model 8x7b").ends(3, "no model `8x7b` of this kind");
-    place.wormhole("workload gpt --gpus 9 --tp 2 --dp 4").ends(3, "gpus 9, but tp times pp times dp are 8");
+    place.wormhole("workload gpt --model 8x7b").tells(3, "no model `8x7b` of this kind");
+    place.wormhole("workload gpt --gpus 9 --tp 2 --dp 4").tells(3, "gpus 9, but tp times pp times dp are 8");
 }
 
 // Embedded scenarios.
@@ -601,7 +572,7 @@ fn embedded_scenarios_are_listed_and_printed() {
 #[test]
 fn an_unknown_scenario_is_told_with_one_that_is_meant() {
     let place = Place::new("unknown");
-    place.wormhole("scenarios gpt-7b-46").ends(3, "no such embedded scenario; did you mean `gpt-7b-64`?");
-    place.wormhole("run gpt-7b-46").ends(3, "did you mean `gpt-7b-64`?");
-    place.wormhole("run gpt-7b-64 --variant fat").ends(3, "no such variant; did you mean `fat-tree`?");
+    place.wormhole("scenarios gpt-7b-46").tells(3, "no such embedded scenario; did you mean `gpt-7b-64`?");
+    place.wormhole("run gpt-7b-46").tells(3, "did you mean `gpt-7b-64`?");
+    place.wormhole("run gpt-7b-64 --variant fat").tells(3, "no such variant; did you mean `fat-tree`?");
 }

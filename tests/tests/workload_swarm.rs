@@ -162,12 +162,7 @@ impl Draft {
         let time = Span::from_ns(rng.below(30_000));
         match rng.below(10) {
             0..5 => self.call(rng),
-            5 | 6 => {
-                let (bytes, tag) = (size(rng), self.sends.len() as u64);
-                self.sends.push((from, to, bytes));
-                self.add(rng, from, Work::Send { to, bytes, tag });
-                self.add(rng, to, Work::Recv { from: Some(from).filter(|_| tag % 2 == 0), tag: Some(tag) });
-            }
+            5 | 6 => self.send(rng, from, to),
             7 => {
                 let bytes = size(rng);
                 self.sends.push((from, to, bytes));
@@ -177,12 +172,23 @@ impl Draft {
                 let processor = rng.below(2) as u32;
                 (0..2).for_each(|_| self.add(rng, from, Work::Compute { time, processor }));
             }
-            _ => self.add(rng, from, [Work::Delay(time), Work::Nothing][rng.below(2) as usize].clone()),
+            _ => {
+                let pause = if rng.one_in(2) { Work::Nothing } else { Work::Delay(time) };
+                self.add(rng, from, pause);
+            }
         }
     }
 
-    /// A collective of some group. All members call those of a group in the same order; the next may begin while the one
-    /// before is under way.
+    /// A send and its receive, which knows the tag and perhaps the sender.
+    fn send(&mut self, rng: &mut Rng, from: Rank, to: Rank) {
+        let (bytes, tag) = (size(rng), self.sends.len() as u64);
+        self.sends.push((from, to, bytes));
+        self.add(rng, from, Work::Send { to, bytes, tag });
+        self.add(rng, to, Work::Recv { from: Some(from).filter(|_| tag % 2 == 0), tag: Some(tag) });
+    }
+
+    /// A collective of some group. All members call those of a group in the same order; the next one may begin while
+    /// the one before is under way.
     fn call(&mut self, rng: &mut Rng) {
         let group = rng.below(self.groups.len() as u64) as GroupId;
         let call = Call { group, kind: KINDS[rng.below(6) as usize], bytes: size(rng) };

@@ -121,7 +121,7 @@ impl JobSummary {
     pub fn new(job: &JobReport) -> JobSummary {
         let ns = |span: Span| span.0 as f64 / 1e3;
         let mean = |time: fn(&Activity) -> Span| {
-            job.ranks.iter().map(|rank| ns(time(rank))).sum::<f64>() / job.ranks.len().max(1) as f64
+            job.ranks.iter().fold(0.0, |sum, rank| sum + ns(time(rank))) / job.ranks.len().max(1) as f64
         };
         JobSummary {
             name: job.name.clone(),
@@ -181,7 +181,7 @@ impl Summary {
             ecn_marks: totals.ecn_marks,
             pauses: totals.pauses,
             timeouts: totals.timeouts,
-            mean_fct_ns: fcts().sum::<f64>() / outcome.flows.len().max(1) as f64,
+            mean_fct_ns: fcts().fold(0.0, |sum, fct| sum + fct) / outcome.flows.len().max(1) as f64,
             max_fct_ns: fcts().fold(0.0, f64::max),
             jobs: outcome.jobs.iter().map(JobSummary::new).collect(),
         }

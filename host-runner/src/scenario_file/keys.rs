@@ -135,8 +135,17 @@ pub(super) fn explain(error: &clap::Error) -> String {
     lines.join(" ").trim_start_matches("error: ").to_owned()
 }
 
+/// A value as it would stand in an HPCC configuration, on one line: 1 and 0 are yes and no there.
+pub(super) fn config_text(value: &DeValue<'_>) -> Result<String, String> {
+    match value {
+        DeValue::Boolean(set) => Ok(u8::from(*set).to_string()),
+        other => plain_text(other),
+    }
+    .and_then(|text| if text.contains(['\n', '\r']) { Err("expected one line".into()) } else { Ok(text) })
+}
+
 /// A value as it would be typed. An array is a list with commas.
-pub(super) fn plain_text(value: &DeValue<'_>) -> Result<String, String> {
+fn plain_text(value: &DeValue<'_>) -> Result<String, String> {
     match value {
         DeValue::String(text) => Ok(text.to_string()),
         DeValue::Integer(number) => Ok(number.as_str().to_owned()),

@@ -118,9 +118,12 @@ impl Reader<'_, '_> {
         }
         for (key, value) in document.iter() {
             let (name, line) = (key.get_ref().as_ref(), self.lines.of(key));
+            let is_table = matches!(value.get_ref(), DeValue::Table(_));
+            // Jobs of the file are a list; what a variant says is about all of them.
+            let is_jobs = is_whole && name == "job";
             if !known.contains(&name) {
                 self.found.error(line, name, unknown("table", name, &known));
-            } else if !matches!(value.get_ref(), DeValue::Table(_)) && !(is_whole && name == "job") {
+            } else if !is_table && !is_jobs {
                 self.found.error(line, name, format!("expected a table: [{name}]"));
             }
         }
@@ -233,7 +236,7 @@ impl Reader<'_, '_> {
         for table in layers.iter().filter_map(|layer| table(layer, "config")) {
             for (key, value) in table.iter() {
                 let (name, line) = (key.get_ref().as_ref(), self.lines.of(key));
-                match keys::plain_text(value.get_ref()) {
+                match keys::config_text(value.get_ref()) {
                     Ok(value) => {
                         rows.retain(|(_, earlier, _)| *earlier != name);
                         rows.push((line, name, value.replace(',', " ")));

@@ -44,6 +44,7 @@ out = 'results'
 CC_MODE = 3
 KMIN_MAP = [1, 100000000000, 400]
 KMAX_MAP = [1, 100000000000, 1600]
+PMAX_MAP = [1, 100000000000, 0.2]
 
 [variant.more.fabric]
 hosts = 8
@@ -68,6 +69,9 @@ iterations = 2
 [variant.experts.job]
 kind = 'moe'
 ";
+
+/// The least of jobs.
+const JOB: &str = "[[job]]\nkind = 'gpt'\nplacement = 'packed'\n";
 
 /// The command whose options scenario files may name.
 fn run() -> Command {
@@ -99,6 +103,11 @@ fn faults(text: &str) -> Vec<String> {
     let (file, found) = parse(text, None);
     assert!(file.is_none(), "it is read: {file:#?}");
     found
+}
+
+/// The line that a finding names.
+fn line_of(finding: &str) -> usize {
+    finding.split(':').nth(1).and_then(|line| line.parse().ok()).unwrap_or_default()
 }
 
 /// The scenario of a file, without what it says of options.
@@ -201,7 +210,7 @@ put = 'x'
 hosts = 2
 ";
     let mut found = faults(text);
-    found.sort_by_key(|line| line.split(':').nth(1).and_then(|line| line.parse::<usize>().ok()));
+    found.sort_by_key(|finding| line_of(finding));
     let want = [
         "s.toml:3: error: no such key; did you mean `hosts`? (found `host`)",
         "s.toml:6: error: no such key; did you mean `micro-batches`? (found `micro-batch`)",
@@ -263,7 +272,7 @@ routing = { by = 'hand' }
 accel = 'most'
 ";
     let mut found = faults(text);
-    found.sort_by_key(|line| line.split(':').nth(1).and_then(|line| line.parse::<usize>().ok()));
+    found.sort_by_key(|finding| line_of(finding));
     let want = [
         (3, "invalid value 'many' for '--hosts", "hosts"),
         (4, "invalid value 'fast' for '--host-rate", "host-rate"),
@@ -368,8 +377,8 @@ fn a_file_is_a_scenario_and_options() {
     let hpcc = "HPCC topology: 4 hosts, 1 switch, 4 links";
     let described = described(&file);
     assert_eq!(described[0], hpcc);
-    assert!(described[1].starts_with("first: ") && described[1].ends_with(", 2 ranks"), "{described:?}");
-    assert!(described[2].starts_with("second: ") && described[2].ends_with(", 2 ranks"), "{described:?}");
+    assert!(described[1].starts_with("first: ") && described[1].contains("2 ranks"), "{described:?}");
+    assert!(described[2].starts_with("second: ") && described[2].contains("2 ranks"), "{described:?}");
     let mut arguments = file.arguments;
     arguments.sort();
     assert_eq!(arguments, ["--accel=exact", "--cca=hpcc", "--out=results", "--seed=7"]);
@@ -401,7 +410,8 @@ fn a_variant_replaces_keys_and_leaves_the_others() {
     assert_eq!(arguments, ["--accel=exact", "--cca=hpcc", "--out=results", "--seed=8"]);
     let (_, config) = text_of(&file.config);
     let rows: Vec<&str> = config.lines().filter(|line| !line.is_empty()).collect();
-    let want = ["KMIN_MAP 1 100000000000 400", "KMAX_MAP 1 100000000000 1600", "BUFFER_SIZE 16", "CC_MODE 1"];
+    let maps = ["KMIN_MAP 1 100000000000 400", "KMAX_MAP 1 100000000000 1600", "PMAX_MAP 1 100000000000 0.2"];
+    let want = [&maps[..], &["BUFFER_SIZE 16", "CC_MODE 1"]].concat();
     assert_eq!(rows.len(), want.len(), "{config}");
     assert!(want.iter().all(|row| rows.contains(row)), "{config}");
     assert_eq!(loaded(&file).scenario.expect("a scenario").cca_name(), "dcqcn");
@@ -430,7 +440,7 @@ fn a_variant_is_about_every_job() {
 #[test]
 fn keys_of_a_configuration_are_those_of_hpcc_at_their_lines() {
     let text = "[fabric]\nkind = 'star'\n\n[config]\nBUFFER_SIZ = 16\nCC_MODE = 7\n\nHAS_WIN = 'no'\n";
-    let loaded = loaded(&good(text, None));
+    let loaded = loaded(&good(&format!("{text}{JOB}"), None));
     let want = [
         "s.toml:5: warning: unknown key; it and what follows on its line are not read; did you mean BUFFER_SIZE? \
          (found `BUFFER_SIZ`)",
@@ -443,7 +453,8 @@ fn keys_of_a_configuration_are_those_of_hpcc_at_their_lines() {
 
 #[test]
 fn a_configuration_on_one_line_is_read() {
-    let file = good("config = { HAS_WIN = 1, CC_MODE = 7 }\n[fabric]\nkind = 'star'\n", None);
+    let text = "config = { HAS_WIN = 1, CC_MODE = 7 }\n[fabric]\nkind = 'star'\n";
+    let file = good(&format!("{text}{JOB}"), None);
     assert_eq!(loaded(&file).scenario.expect("a scenario").cca_name(), "timely");
 }
 
@@ -521,7 +532,7 @@ fn what_is_typed_replaces_what_the_file_says() {
         let cli = command_line(words, &path).unwrap_or_else(|code| panic!("{words}: {code:?}"));
         let text = format!("{cli:?}");
         let words = ["seed: ", "accel: ", "cca: ", "out: "].map(|key| {
-            let value = text.split(key).nth(1).unwrap_or_else(|| panic!("no {key}: {text}"));
+            let (_, value) = text.rsplit_once(key).unwrap_or_else(|| panic!("no {key}: {text}"));
             value.split([',', ' ']).next().unwrap_or_default().to_owned()
         });
         words.join(" ")

@@ -193,6 +193,15 @@ impl<'a> Partitions<'a> {
         Some(id)
     }
 
+    /// The first of those on the list, and the one behind another.
+    pub(super) fn first_due(&self) -> PartitionId {
+        self.first_due
+    }
+
+    pub(super) fn due_after(&self, id: PartitionId) -> PartitionId {
+        self.get(id).next_due
+    }
+
     pub(crate) fn any_due(&self) -> bool {
         self.first_due.is_some()
     }

@@ -110,6 +110,20 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         self.drop_recording(id);
     }
 
+    /// Ends the recordings in which flows have finished in this instant, which is over but for those that follow: with
+    /// their values these come to their ends in the same instant.
+    #[cold]
+    pub(crate) fn end_followed_recordings(&mut self) {
+        let mut id = self.partitions.first_due();
+        while id.is_some() {
+            let Episode { finished, first_follower, .. } = self.partitions.get(id).episode;
+            if finished > 0 && first_follower.is_some() {
+                self.end_recording(id, true);
+            }
+            id = self.partitions.due_after(id);
+        }
+    }
+
     /// Gives a value to the store.
     fn keep(&mut self, id: PartitionId, value: Block) {
         let Episode { key, coarse, contended, .. } = self.partitions.get(id).episode;
