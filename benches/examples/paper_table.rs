@@ -1,12 +1,13 @@
 //! The tables of the Wormhole paper, made anew: every embedded scenario under HPCC, DCQCN and TIMELY, accelerated, and
 //! plain if that is asked for.
 //!
-//! `cargo run --release -p wormhole-benches --bin paper_table -- [--plain] [--variant NAME] [SCENARIO]...`
+//! `cargo run --release -p wormhole-benches --example paper_table -- [--plain] [--variant NAME] [SCENARIO]...`
 //!
 //! Rows are Markdown. Without `--plain` nothing is known of errors and of ratios of time; the ratio of events is then
-//! that of events executed and skipped, as the kernel counts them.
+//! that of events executed and skipped, as the kernel counts them. With it, it is that of the plain run's events.
 
 use std::process::ExitCode;
+use std::time::Duration;
 use wormhole::scenario::Scenario;
 use wormhole::scenario_file::embedded;
 use wormhole::simulate::{Outcome, simulate, simulate_memoised};
@@ -14,6 +15,13 @@ use wormhole::verify::{RunFacts, compare};
 use wormhole_kernel::accel::{Acceleration, Tier};
 
 const CCAS: [&str; 3] = ["hpcc", "dcqcn", "timely"];
+
+/// Columns of an accelerated run.
+const COLUMNS: &str = "flows | events executed | event ratio | CPU s | patterns | distinct | hits | records kB";
+
+/// Columns of its comparison with the plain run.
+const COLUMNS_WITH_PLAIN: &str = "plain events | event ratio | plain CPU s | CPU ratio | wall ratio | \
+                                  FCT error mean | p99 | max | iteration error";
 
 /// What the command line asks for.
 #[derive(Default)]
@@ -43,11 +51,9 @@ impl Wanted {
 
 fn main() -> ExitCode {
     let wanted = Wanted::of(std::env::args().skip(1));
-    println!(
-        "| scenario | CCA | flows | events executed | event ratio | CPU s | CPU ratio | wall ratio | FCT error mean | p99 | \
-         max | iteration error | instances | distinct | hits |"
-    );
-    println!("|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|");
+    let columns = if wanted.plain { COLUMNS_WITH_PLAIN } else { COLUMNS };
+    println!("| scenario | CCA | {columns} |");
+    println!("|---|---|{}", "---|".repeat(columns.split('|').count()));
     for name in &wanted.scenarios {
         for cca in CCAS {
             if let Err(code) = row(name, cca, &wanted) {
@@ -66,14 +72,26 @@ fn row(name: &str, cca: &str, wanted: &Wanted) -> Result<(), ExitCode> {
     let accelerated = simulate_memoised(&scenario, &mut memo, (), &mut |_| {}).map_err(refused)?;
     let plain = if wanted.plain { Some(plain_run(&scenario).map_err(refused)?) } else { None };
     let variant = wanted.variant.as_ref().map_or(String::new(), |variant| format!(" {variant}"));
-    let counts = &accelerated.memo.counts;
-    print!("| {name}{variant} | {cca} | {} | {} | ", accelerated.flows.len(), accelerated.totals.events);
-    match plain {
-        Some(plain) => print_comparison(&plain, &accelerated),
-        None => print!("{:.0} | {:.2} | | | | | | ", accelerated.event_ratio(), accelerated.cpu.as_secs_f64()),
-    }
-    println!("| {} | {} | {} |", counts.instances, counts.distinct, counts.hits);
+    let figures = match plain {
+        Some(plain) => compared(&plain, &accelerated),
+        None => alone(&accelerated),
+    };
+    println!("| {name}{variant} | {cca} | {} |", figures.join(" | "));
     Ok(())
+}
+
+fn alone(run: &Outcome) -> Vec<String> {
+    let counts = &run.memo.counts;
+    vec![
+        run.flows.len().to_string(),
+        run.totals.events.to_string(),
+        format!("{:.0}", run.event_ratio()),
+        format!("{:.2}", run.cpu.as_secs_f64()),
+        counts.instances.to_string(),
+        counts.distinct.to_string(),
+        counts.hits.to_string(),
+        format!("{:.1}", run.memo.bytes as f64 / 1e3),
+    ]
 }
 
 fn plain_run(scenario: &Scenario) -> Result<Outcome, Vec<wormhole::simulate::Refusal>> {
@@ -81,19 +99,19 @@ fn plain_run(scenario: &Scenario) -> Result<Outcome, Vec<wormhole::simulate::Ref
     simulate(&Scenario { acceleration, ..scenario.clone() }, (), &mut |_| {})
 }
 
-fn print_comparison(plain: &Outcome, accelerated: &Outcome) {
+fn compared(plain: &Outcome, accelerated: &Outcome) -> Vec<String> {
     let e = compare(&RunFacts::of(plain), &RunFacts::of(accelerated)).errors;
-    let ratio = |a: f64, b: f64| a / b.max(1e-9);
-    let (events, cpu) = (plain.totals.events as f64, accelerated.cpu.as_secs_f64());
+    let seconds = |time: Duration| time.as_secs_f64().max(1e-9);
     let percent = |error: f64| format!("{:.4} %", error * 100.0);
-    print!(
-        "{:.0} | {cpu:.2} | {:.0} | {:.0} | {} | {} | {} | {} ",
-        ratio(events, accelerated.totals.events as f64),
-        ratio(plain.cpu.as_secs_f64(), cpu),
-        ratio(plain.wall.as_secs_f64(), accelerated.wall.as_secs_f64()),
+    vec![
+        plain.totals.events.to_string(),
+        format!("{:.0}", plain.totals.events as f64 / accelerated.totals.events.max(1) as f64),
+        format!("{:.0}", seconds(plain.cpu)),
+        format!("{:.0}", seconds(plain.cpu) / seconds(accelerated.cpu)),
+        format!("{:.0}", seconds(plain.wall) / seconds(accelerated.wall)),
         percent(e.fct_error_mean),
         percent(e.fct_error_p99),
         percent(e.fct_error_max),
         percent(e.iteration_error),
-    );
+    ]
 }
