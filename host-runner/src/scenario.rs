@@ -385,8 +385,8 @@ pub struct FlowMaker {
 }
 
 impl FlowMaker {
-    /// For a fabric. `global` is `GLOBAL_T`: whether all flows assume the same round trip; the default is the profile's.
-    /// `mtu` is in payload bytes.
+    /// For a fabric. `global` is `GLOBAL_T`: whether all flows assume the same round trip; the default is the
+    /// profile's. `mtu` is in payload bytes.
     pub fn new(nodes: &[NodeKind], links: &[LinkSpec], mtu: u32, profile: Profile, global: Option<bool>) -> FlowMaker {
         let ns3 = profile == Profile::Ns3;
         let mut setup = Ns3Setup::new(nodes, links, mtu);

@@ -82,7 +82,8 @@ pub(crate) struct Traffic<'s> {
     listed: Vec<(u32, Span)>,
     /// Flows of jobs, by message id. Their tokens are message ids behind the tokens of the list.
     flights: Vec<Option<Flight>>,
-    /// Ideal FCTs of flows like those before. Links that fail change them, but ideals are of the fabric as it was built.
+    /// Ideal FCTs of flows like those before. Links that fail would change them, but an ideal is that of the fabric as
+    /// it was when such a flow first began.
     known_ideals: HashMap<(NodeId, NodeId, u16, u64), Span>,
     records: Vec<FlowRecord>,
     /// Flows of jobs that have begun.

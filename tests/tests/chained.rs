@@ -9,8 +9,8 @@ use wormhole_models::router::{Ecmp, EcmpHash};
 
 const NODES: [NodeKind; 4] = [NodeKind::Host, NodeKind::Host, NodeKind::Host, NodeKind::Switch];
 
-/// Host 0 sends to host 1, which answers, and so on, while host 2 sends to host 1 all the time. Gives starts and FCTs in
-/// order of completion, in picoseconds, and the events executed.
+/// Host 0 sends to host 1, which answers, and so on, while host 2 sends to host 1 all the time. Gives starts and FCTs
+/// in order of completion, in picoseconds, and the events executed.
 fn ping_pong(tier: Tier, budget: u64) -> (Vec<(u64, u64)>, u64) {
     let links = [0, 1, 2].map(|host| LinkSpec {
         a: NodeId(host),

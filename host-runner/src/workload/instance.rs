@@ -124,7 +124,8 @@ impl Instance {
         }
     }
 
-    /// Sends the next message of a lane if it may go, or notes what it waits for. Messages without bytes arrive at once.
+    /// Sends the next message of a lane if it may go, or notes what it waits for. Messages without bytes arrive at
+    /// once.
     fn advance(&mut self, member: Member, lane: u32, effects: &mut Effects) {
         loop {
             let state = *self.lane(member, lane);

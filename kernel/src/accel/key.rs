@@ -160,8 +160,8 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         }
     }
 
-    /// A flow's state in coarse steps: bytes left to 0.1 %, which is how far its end may be off; rate to about 0.8 %, window
-    /// and bytes under way to 3 %.
+    /// A flow's state in coarse steps: bytes left to 0.1 %, which is how far its end may be off; rate to about 0.8 %,
+    /// window and bytes under way to 3 %.
     pub(super) fn coarse_state(&self, qp: QpId) -> [u64; 3] {
         let slot = &self.qps.slots[qp.index()];
         let left = coarse(slot.size.wrapping_sub(slot.snd_una), 10);

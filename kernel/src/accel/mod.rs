@@ -167,8 +167,8 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         self.interrupted |= is_noted;
     }
 
-    /// Looks at partitions, if all of this instant has happened: then flows in step have come equally far, and are found
-    /// to be equally fast.
+    /// Looks at partitions, if all of this instant has happened: then flows in step have come equally far, and are
+    /// found to be equally fast.
     pub(crate) fn look_at_end_of_instant(&mut self) {
         if !self.looks.is_empty() && !self.has_more_now() {
             for qp in core::mem::take(&mut self.looks) {

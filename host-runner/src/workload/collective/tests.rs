@@ -83,8 +83,8 @@ fn members_send_the_bytes_of_the_closed_forms() {
                 all(how, AllGather, (members - 1) * part);
             }
             all(AllReduce::Ring, CollectiveKind::AllToAll, (members - 1) * part);
-            // Every edge of both trees carries one half up and one half down. An inner node sends three halves, and as a
-            // leaf of the other tree a fourth.
+            // Every edge of both trees carries one half up and one half down. An inner node sends three halves, and as
+            // a leaf of the other tree a fourth.
             let trees = sent(AllReduce::DoubleTree, CollectiveKind::AllReduce, channels, chunk);
             assert_eq!(trees.iter().sum::<u64>(), 2 * (members - 1) * bytes);
             assert!(trees.iter().all(|&of_member| of_member <= 2 * bytes), "{trees:?}");

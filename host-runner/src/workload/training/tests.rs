@@ -1,3 +1,5 @@
+//! Whole jobs: what their programs yield, and how long they take where nothing takes time but computing.
+
 use super::iteration::Facts;
 use super::*;
 use crate::workload::task::{Call, CollectiveKind, Group, GroupId, Rank, Task, TaskId, Work};
