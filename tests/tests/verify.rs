@@ -13,13 +13,16 @@ use wormhole_tests::{case_file, data, readme_table, wormhole_binary};
 const OF_A_TIER: [&str; 2] = ["tier", "rtt_nrmse"];
 
 /// Keys of the ensemble, besides `runs`.
-const OF_THE_ENSEMBLE: [&str; 7] = [
+const OF_THE_ENSEMBLE: [&str; 10] = [
     "fct_error_mean",
     "fct_error_p50",
     "fct_error_p99",
     "fct_error_max",
     "sorted_fct_error_mean",
     "last_completion_error",
+    "iteration_error",
+    "collective_error_mean",
+    "collective_error_max",
     "rtt_nrmse",
 ];
 
