@@ -146,17 +146,19 @@ impl Cli {
         let mut typed = parse(&arguments)?;
         let Some((name, variant)) = typed.command.input().and_then(|input| input.scenario()) else { return Ok(typed) };
         let mut found = Diagnostics::of(name);
-        let run = Cli::command();
-        let run = run.find_subcommand("run").unwrap_or(&run);
+        let all = Cli::command();
+        let run = all.find_subcommand("run").unwrap_or(&all);
         let file = ScenarioFile::load(name, variant, run, &mut found);
         tell(&found);
         let Some(file) = file else { return Err(ExitStatus::BadInput.into()) };
         if !file.arguments.is_empty() {
-            let of_file = typed.command.taken(&file.arguments).into_iter().map(OsString::from);
+            // The command's name comes before its arguments, as there are no options of all commands.
+            let own = all.find_subcommand(&arguments[1]).unwrap_or(run);
+            let of_file = file.arguments.iter().filter(|argument| has_option(own, argument)).map(OsString::from);
             let words = arguments[..2].iter().cloned().chain(of_file).chain(arguments[2..].iter().cloned());
             typed = parse(&words.collect::<Vec<_>>())?;
         }
-        if let Some(input) = typed.command.input_mut() {
+        if let Some(input) = typed.command.input() {
             input.set_file(file);
         }
         Ok(typed)
@@ -164,7 +166,8 @@ impl Cli {
 }
 
 impl Command {
-    fn input_mut(&mut self) -> Option<&mut InputArgs> {
+    /// What it simulates, if it does.
+    fn input(&mut self) -> Option<&mut InputArgs> {
         match self {
             Command::Run(RunArgs { scenario, .. }) | Command::Verify(VerifyArgs { scenario, .. }) => {
                 Some(&mut scenario.input)
@@ -173,32 +176,12 @@ impl Command {
             _ => None,
         }
     }
+}
 
-    fn input(&self) -> Option<&InputArgs> {
-        match self {
-            Command::Run(RunArgs { scenario, .. }) | Command::Verify(VerifyArgs { scenario, .. }) => {
-                Some(&scenario.input)
-            }
-            Command::Fcg(FcgArgs { input, .. }) => Some(input),
-            _ => None,
-        }
-    }
-
-    /// Those of the arguments of `run` that this command has, too.
-    fn taken(&self, arguments: &[String]) -> Vec<String> {
-        let name = match self {
-            Command::Verify(_) => "verify",
-            Command::Fcg(_) => "fcg",
-            _ => "run",
-        };
-        let all = Cli::command();
-        let Some(command) = all.find_subcommand(name) else { return Vec::new() };
-        let has = |argument: &&String| {
-            let option = argument.trim_start_matches('-').split('=').next();
-            command.get_arguments().any(|known| known.get_long() == option)
-        };
-        arguments.iter().filter(has).cloned().collect()
-    }
+/// Whether a command has the option of an argument.
+fn has_option(command: &clap::Command, argument: &str) -> bool {
+    let option = argument.trim_start_matches('-').split('=').next();
+    command.get_arguments().any(|known| known.get_long() == option)
 }
 
 /// Executes a command and says how it went.

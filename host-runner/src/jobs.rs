@@ -1,7 +1,7 @@
 //! Jobs of a scenario: what they are, and on which hosts they run.
 
 use crate::input::diagnostics::Diagnostics;
-use crate::input::{counted, decode, units};
+use crate::input::{self, counted, decode, units};
 use crate::workload::collective::{AllReduce, AllToAll, CollectiveOptions};
 use crate::workload::engine::PlacedJob;
 use crate::workload::formats::{self, chakra};
@@ -145,27 +145,26 @@ impl JobSource {
         let mut training = |job: &TrainingJob, kind| match job.keys.training(kind) {
             Ok(training) => Some(training.job()),
             Err(faults) => {
-                let mut own = Diagnostics::of(self.file.clone());
-                faults.into_iter().for_each(|fault| own.error(self.line, "", fault));
-                found.extend(own);
+                let fault = |message| Diagnostics::fault(self.file.clone(), self.line, message);
+                faults.into_iter().for_each(|message| found.extend(fault(message)));
                 None
             }
         };
         match &self.kind {
             JobKind::Gpt(job) => training(job, Kind::Gpt),
             JobKind::Moe(job) => training(job, Kind::Moe),
-            JobKind::File(job) => read(&job.file, job.groups.as_deref(), hosts as u32, found),
+            JobKind::File(job) => read_workload(&job.file, job.groups.as_deref(), hosts as u32, found),
         }
     }
 }
 
 /// Reads a workload of any format.
-fn read(path: &Path, groups: Option<&Path>, hosts: u32, found: &mut Diagnostics) -> Option<Job> {
+fn read_workload(path: &Path, groups: Option<&Path>, hosts: u32, found: &mut Diagnostics) -> Option<Job> {
     let traces = chakra_traces(path);
     if !traces.is_empty() {
         return read_chakra(&traces, groups, found);
     }
-    let text = decode(read_bytes(path, found)?);
+    let text = decode(input::read(path, found)?);
     let mut own = Diagnostics::of(path.display().to_string());
     let job = formats::parse(&text, hosts, &mut own);
     found.extend(own);
@@ -179,25 +178,16 @@ fn chakra_traces(prefix: &Path) -> Vec<PathBuf> {
 }
 
 fn read_chakra(traces: &[PathBuf], groups: Option<&Path>, found: &mut Diagnostics) -> Option<Job> {
-    let named = |path: &PathBuf, found: &mut Diagnostics| Some((path.display().to_string(), read_bytes(path, found)?));
+    let named = |path: &PathBuf, found: &mut Diagnostics| Some((path.display().to_string(), input::read(path, found)?));
     let files: Vec<Option<(String, Vec<u8>)>> = traces.iter().map(|path| named(path, found)).collect();
     let files: Vec<(String, Vec<u8>)> = files.into_iter().collect::<Option<_>>()?;
     let groups = match groups {
-        Some(path) => Some((path.display().to_string(), decode(read_bytes(path, found)?))),
+        Some(path) => Some((path.display().to_string(), decode(input::read(path, found)?))),
         None => None,
     };
     let files: Vec<(&str, &[u8])> = files.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice())).collect();
     let groups = groups.as_ref().map(|(name, text)| (name.as_str(), text.as_str()));
     chakra::parse(&files, groups, found)
-}
-
-fn read_bytes(path: &Path, found: &mut Diagnostics) -> Option<Vec<u8>> {
-    let fault = |error: std::io::Error| {
-        let mut own = Diagnostics::of(path.display().to_string());
-        own.error(0, "", format!("cannot be read: {error}"));
-        found.extend(own);
-    };
-    std::fs::read(path).map_err(fault).ok()
 }
 
 /// Puts jobs on hosts. What is wrong goes to `found`.
@@ -215,11 +205,7 @@ pub fn place(sources: &[JobSource], hosts: &[NodeId], seed: u64, found: &mut Dia
                 let (start, collectives) = (SimTime(common.start), common.collectives());
                 placed.push(PlacedJob { name, job, hosts, start, collectives });
             }
-            Err(message) => {
-                let mut own = Diagnostics::of(source.file.clone());
-                own.error(source.line, "", message);
-                found.extend(own);
-            }
+            Err(message) => found.extend(Diagnostics::fault(source.file.clone(), source.line, message)),
         }
     }
     placed

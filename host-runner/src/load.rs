@@ -4,7 +4,7 @@ use crate::input::config::{self, Config};
 use crate::input::diagnostics::Diagnostics;
 use crate::input::flows::FlowRow;
 use crate::input::topology::Topology;
-use crate::input::{counted, decode, flows, link_events};
+use crate::input::{self, counted, decode, flows, link_events};
 use crate::jobs::{JobSource, place};
 use crate::scenario::{Options, Profile, Scenario};
 use crate::workload::engine::PlacedJob;
@@ -68,14 +68,8 @@ pub fn load_files(files: &Files, options: &Options) -> Loaded {
     let mut read = |source: &Source| match source {
         Source::Text { name, text } => (name.clone(), text.clone()),
         Source::File(path) => {
-            let name = path.display().to_string();
-            let text = std::fs::read(path).map(decode).unwrap_or_else(|error| {
-                let mut found = Diagnostics::of(name.clone());
-                found.error(0, "", format!("cannot be read: {error}"));
-                unreadable.extend(found);
-                String::new()
-            });
-            (name, text)
+            let text = input::read(path, &mut unreadable).map_or(String::new(), decode);
+            (path.display().to_string(), text)
         }
     };
     let topology = read(&files.topology);

@@ -7,6 +7,7 @@ use crate::workload::engine::{Engine, Mismatch, Wait};
 use crate::workload::messages::{Message, MessageName};
 use crate::workload::report::JobReport;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use wormhole_kernel::kernel::Step;
 use wormhole_kernel::model::ConfigHash;
 use wormhole_kernel::{
@@ -65,7 +66,7 @@ impl Halt {
     }
 }
 
-/// What is known of a flow of a job while it runs.
+/// What is known of a flow while it runs.
 #[derive(Clone, Copy)]
 struct Flight {
     name: MessageName,
@@ -118,11 +119,17 @@ impl<'s> Traffic<'s> {
 
     /// The flow of this token, if it is of the list or runs now.
     pub(crate) fn flow(&self, token: u64) -> Option<FlowSpec> {
+        self.flight(token).map(|flight| flight.flow)
+    }
+
+    fn flight(&self, token: u64) -> Option<Flight> {
         let token = token as usize;
-        match token.checked_sub(self.listed.len()) {
-            None => Some(self.scenario.flows[self.listed[token].0 as usize]),
-            Some(message) => self.flights.get(message)?.map(|flight| flight.flow),
-        }
+        let Some(message) = token.checked_sub(self.listed.len()) else {
+            let (place, ideal) = self.listed[token];
+            let flow = self.scenario.flows[place as usize];
+            return Some(Flight { name: MessageName::of_list(token), flow, ideal });
+        };
+        *self.flights.get(message)?
     }
 
     /// Whether there is nothing left to run.
@@ -214,15 +221,10 @@ impl<'s> Traffic<'s> {
 
     /// Keeps a flow's end. Gives the message that has arrived by it; a flow that was given up brings none.
     fn record(&mut self, completion: Completion) -> Option<(MessageName, u32)> {
-        let token = completion.token as usize;
-        let Some(message) = token.checked_sub(self.listed.len()) else {
-            let (place, ideal) = self.listed[token];
-            let flow = self.scenario.flows[place as usize];
-            self.keep(completion, Flight { name: MessageName::of_list(token), flow, ideal });
-            return None;
-        };
-        let flight = self.flights[message].take()?;
+        let flight = self.flight(completion.token)?;
         self.keep(completion, flight);
+        let message = (completion.token as usize).checked_sub(self.listed.len())?;
+        self.flights[message] = None;
         (completion.end() == FlowEnd::Done).then_some((flight.name, message as u32))
     }
 
@@ -253,11 +255,10 @@ impl<'s> Traffic<'s> {
         let start = now + self.lateness(name);
         let flow = self.maker.complete(FlowSpec { src_port, token, ..FlowSpec::new(src, dst, bytes, start) });
         kernel.add_flow(&flow)?;
-        let ideal = match self.known_ideals.get(&(src, dst, src_port, bytes)) {
-            Some(&ideal) => ideal,
-            None => ideal_fct(kernel, &flow)?,
+        let ideal = match self.known_ideals.entry((src, dst, src_port, bytes)) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(unknown) => *unknown.insert(ideal_fct(kernel, &flow)?),
         };
-        self.known_ideals.insert((src, dst, src_port, bytes), ideal);
         let slot = id as usize;
         if self.flights.len() <= slot {
             self.flights.resize(slot + 1, None);

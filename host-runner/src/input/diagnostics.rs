@@ -67,6 +67,13 @@ impl Diagnostics {
         Diagnostics { file: file.into(), ..Diagnostics::default() }
     }
 
+    /// An error in `file` and nothing else, at a line (0: the whole file).
+    pub fn fault(file: impl Into<String>, line: usize, message: impl Into<String>) -> Diagnostics {
+        let mut found = Diagnostics::of(file);
+        found.error(line, "", message);
+        found
+    }
+
     /// Notes an error at a line (0: the whole file) and token (may be empty).
     pub fn error(&mut self, line: usize, token: &str, message: impl Into<String>) {
         self.note(Severity::Error, line, token, message.into());

@@ -11,6 +11,15 @@ pub(crate) mod tokens;
 pub mod topology;
 pub mod units;
 
+use diagnostics::Diagnostics;
+use std::path::Path;
+
+/// The bytes of a file; that it cannot be read goes to `found`.
+pub(crate) fn read(path: &Path, found: &mut Diagnostics) -> Option<Vec<u8>> {
+    let fault = |error| Diagnostics::fault(path.display().to_string(), 0, format!("cannot be read: {error}"));
+    std::fs::read(path).map_err(|error| found.extend(fault(error))).ok()
+}
+
 /// The text of a file in any encoding that has ASCII in it: only notes have other characters, and are not read. What
 /// is not UTF-8 becomes U+FFFD. A byte order mark is left out.
 pub fn decode(mut bytes: Vec<u8>) -> String {

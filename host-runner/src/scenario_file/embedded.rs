@@ -1,5 +1,6 @@
 //! The scenarios that the program brings with it.
 
+use super::keys::unknown;
 use super::variants;
 use crate::ending::ExitStatus;
 use include_dir::{Dir, include_dir};
@@ -26,6 +27,17 @@ pub fn embedded() -> impl Iterator<Item = Embedded> {
     })
 }
 
+/// The one of this name.
+///
+/// # Errors
+/// That there is none, and which may have been meant.
+pub(super) fn find(name: &str) -> Result<Embedded, String> {
+    embedded().find(|scenario| scenario.name == name).ok_or_else(|| {
+        let names: Vec<&str> = embedded().map(|scenario| scenario.name).collect();
+        unknown("embedded scenario", name, &names)
+    })
+}
+
 impl Embedded {
     /// What it is: the first line of its comment.
     pub fn title(&self) -> &'static str {
@@ -49,14 +61,13 @@ pub(crate) fn list(name: Option<&str>) -> io::Result<ExitStatus> {
         }
         return Ok(ExitStatus::Done);
     };
-    match embedded().find(|scenario| scenario.name == name) {
-        Some(scenario) => {
+    match find(name) {
+        Ok(scenario) => {
             write!(out, "{}", scenario.text)?;
             Ok(ExitStatus::Done)
         }
-        None => {
-            let names: Vec<&str> = embedded().map(|scenario| scenario.name).collect();
-            eprintln!("wormhole: {}", super::unknown("embedded scenario", name, &names));
+        Err(hint) => {
+            eprintln!("wormhole: {hint}");
             Ok(ExitStatus::BadInput)
         }
     }

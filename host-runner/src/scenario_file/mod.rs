@@ -21,7 +21,7 @@ use crate::input::diagnostics::Diagnostics;
 use crate::jobs::{JobKind, JobSource};
 use crate::load::Source;
 use crate::topo::FabricArgs;
-use clap::{Command, FromArgMatches, Subcommand};
+use clap::{Command, Subcommand};
 use keys::{Keys, Lines, explain, unknown};
 use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
@@ -49,13 +49,11 @@ impl ScenarioFile {
     /// Reads the embedded scenario of this name, or a file. `run` is the command whose options it may name, `variant`
     /// the variant that is chosen. `None` if anything found is an error.
     pub fn load(name: &str, variant: Option<&str>, run: &Command, found: &mut Diagnostics) -> Option<ScenarioFile> {
-        let (text, folder) = match embedded().find(|scenario| scenario.name == name) {
-            Some(scenario) => (scenario.text.to_owned(), PathBuf::new()),
-            None => match std::fs::read(name) {
+        let (text, folder) = match embedded::find(name) {
+            Ok(scenario) => (scenario.text.to_owned(), PathBuf::new()),
+            Err(hint) => match std::fs::read(name) {
                 Ok(bytes) => (crate::input::decode(bytes), Path::new(name).parent().map(Path::to_owned)?),
                 Err(error) => {
-                    let names: Vec<&str> = embedded().map(|scenario| scenario.name).collect();
-                    let hint = unknown("embedded scenario", name, &names);
                     found.error(0, "", format!("cannot be read: {error}; {hint}"));
                     return None;
                 }
@@ -165,17 +163,18 @@ impl Reader<'_, '_> {
             };
             return Some(Source::File(self.folder.join(path.as_ref())));
         }
-        let command = FabricArgs::augment_subcommands(Command::new("fabric")).args_override_self(true);
-        let (line, words) = self.words(&command, &tables)?;
-        let matches = command.try_get_matches_from(words).map_err(|error| explain(&error));
-        let plan = matches.and_then(|m| FabricArgs::from_arg_matches(&m).map_err(|error| explain(&error)));
-        match plan.and_then(|args| args.text()) {
-            Ok(text) => Some(Source::Text { name: "fabric".into(), text }),
-            Err(message) => {
-                self.found.error(line, "", message);
-                None
-            }
-        }
+        let (line, args) = self.understand::<FabricArgs>("fabric", &tables)?;
+        let text = args.text().map_err(|message| self.found.error(line, "", message)).ok()?;
+        Some(Source::Text { name: "fabric".into(), text })
+    }
+
+    /// What tables with a `kind` stand for, and the line of the kind.
+    fn understand<K: Subcommand>(&mut self, name: &'static str, tables: &[&DeTable<'_>]) -> Option<(usize, K)> {
+        let command = K::augment_subcommands(Command::new(name)).args_override_self(true);
+        let (line, words) = self.words(&command, tables)?;
+        let matches = command.try_get_matches_from(words);
+        let kind = matches.and_then(|matches| K::from_arg_matches(&matches));
+        kind.map(|kind| (line, kind)).map_err(|error| self.found.error(line, "", explain(&error))).ok()
     }
 
     /// The command line that tables stand for, and the line of the `kind`: the last one counts.
@@ -211,7 +210,6 @@ impl Reader<'_, '_> {
             return Vec::new();
         };
         let changes: Vec<&DeTable<'_>> = layers[1..].iter().filter_map(|layer| table(layer, "job")).collect();
-        let command = JobKind::augment_subcommands(Command::new("job")).args_override_self(true);
         let mut sources = Vec::new();
         for job in jobs.iter() {
             let DeValue::Table(base) = job.get_ref() else {
@@ -219,12 +217,8 @@ impl Reader<'_, '_> {
                 continue;
             };
             let tables: Vec<&DeTable<'_>> = std::iter::once(base).chain(changes.iter().copied()).collect();
-            let Some((line, words)) = self.words(&command, &tables) else { continue };
-            let matches = command.clone().try_get_matches_from(words);
-            match matches.and_then(|matches| JobKind::from_arg_matches(&matches)) {
-                Ok(kind) => sources.push(JobSource { kind, file: file.to_owned(), line }),
-                Err(error) => self.found.error(line, "", explain(&error)),
-            }
+            let kind = self.understand::<JobKind>("job", &tables);
+            sources.extend(kind.map(|(line, kind)| JobSource { kind, file: file.to_owned(), line }));
         }
         sources
     }

@@ -118,11 +118,21 @@ pub fn compare(plain: &RunFacts, other: &RunFacts) -> Comparison {
 
 /// The flows that finish in both runs: of the plain one, of the other.
 fn pairs(plain: &RunFacts, other: &RunFacts) -> Vec<(FlowFacts, FlowFacts)> {
-    let mut others = other.finished().peekable();
-    let mut pairs = Vec::with_capacity(plain.flows.len());
-    for flow in plain.finished() {
-        while others.next_if(|o| o.name < flow.name).is_some() {}
-        pairs.extend(others.next_if(|o| o.name == flow.name).map(|o| (*flow, *o)));
+    let pairs = in_both(plain.finished(), other.finished(), |flow| flow.name);
+    pairs.into_iter().map(|(plain, other)| (*plain, *other)).collect()
+}
+
+/// What is in both of two lists that are in order of a key.
+fn in_both<'f, T, K: Ord>(
+    plain: impl Iterator<Item = &'f T>,
+    other: impl Iterator<Item = &'f T>,
+    key: impl Fn(&'f T) -> K,
+) -> Vec<(&'f T, &'f T)> {
+    let mut others = other.peekable();
+    let mut pairs = Vec::new();
+    for item in plain {
+        while others.next_if(|other| key(other) < key(item)).is_some() {}
+        pairs.extend(others.next_if(|other| key(other) == key(item)).map(|other| (item, other)));
     }
     pairs
 }
@@ -170,13 +180,8 @@ fn errors(pairs: &[(FlowFacts, FlowFacts)], plain: &RunFacts, other: &RunFacts) 
 
 /// Of collectives that end in both runs.
 fn collective_errors(plain: &RunFacts, other: &RunFacts) -> Vec<f64> {
-    let mut others = other.collectives.iter().peekable();
-    let mut errors = Vec::with_capacity(plain.collectives.len());
-    for (name, time) in &plain.collectives {
-        while others.next_if(|(other, _)| other < name).is_some() {}
-        errors.extend(others.next_if(|(other, _)| other == name).map(|(_, other)| relative(time.0, other.0)));
-    }
-    errors
+    let pairs = in_both(plain.collectives.iter(), other.collectives.iter(), |(name, _)| name);
+    pairs.into_iter().map(|((_, plain), (_, other))| relative(plain.0, other.0)).collect()
 }
 
 /// |other - plain| / plain.

@@ -290,8 +290,9 @@ impl Engine {
     }
 
     fn begin(&mut self, job: u32) {
+        let now = self.now;
         for rank in 0..self.jobs[job as usize].ranks.len() as Rank {
-            self.jobs[job as usize].ranks[rank as usize].activity = Activity::from(self.now);
+            self.rank(job, rank).activity = Activity::from(now);
             self.pull(job, rank);
         }
     }

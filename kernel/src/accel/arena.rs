@@ -48,6 +48,15 @@ impl<'a> Arena<'a> {
         Ok(Arena { words: carver.take(words)?, used: 0, first_free: 0 })
     }
 
+    /// Another block with the same words and room for so many more behind them, if there is room.
+    pub(crate) fn copy(&mut self, block: Block, more: usize) -> Option<Block> {
+        let words = self.get(block).len();
+        let copy = self.alloc(words + more)?;
+        let [to, from] = self.several([copy, block]);
+        to[..words].copy_from_slice(from);
+        Some(copy)
+    }
+
     /// A block of `len` words with anything in it, if there is room.
     pub(crate) fn alloc(&mut self, len: usize) -> Option<Block> {
         let mut at = self.first_free;

@@ -147,10 +147,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         if !self.frames_fit(id, value) {
             return None;
         }
-        let words = self.arena.get(value).len();
-        let copy = self.arena.alloc(words + self.id_words(id))?;
-        let [to, from] = self.arena.several([copy, value]);
-        to[..words].copy_from_slice(from);
+        let copy = self.arena.copy(value, self.id_words(id))?;
         self.hold_frames(id, value);
         Some(copy)
     }
@@ -309,11 +306,11 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     /// Replays a partition whose start has this key, and keeps what comes of it for others like it. Nothing of it goes
     /// to the store.
     fn replay_for_twins(&mut self, id: PartitionId, start: Block, since: SimTime, mut key: Block) {
-        let copy = if self.twins.list.is_full() { Block::NONE } else { self.copy_block(key) };
-        if copy.is_none() {
+        let is_kept = !key.is_none() && !self.twins.list.is_full();
+        let Some(copy) = is_kept.then(|| self.arena.copy(key, 0)).flatten() else {
             self.arena.free(&mut key);
             return self.replay(id, start, since);
-        }
+        };
         self.record(id, Episode { key, has_converged: 1, ..Episode::NONE });
         self.partitions.get_mut(id).episode.began = since;
         self.replay(id, start, since);
@@ -347,18 +344,6 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             }
             self.twins.at = now;
         }
-    }
-
-    /// Another block with the same words; none if there is no room, or nothing to copy.
-    fn copy_block(&mut self, block: Block) -> Block {
-        if block.is_none() {
-            return Block::NONE;
-        }
-        let words = self.arena.get(block).len();
-        let Some(copy) = self.arena.alloc(words) else { return Block::NONE };
-        let [to, from] = self.arena.several([copy, block]);
-        to.copy_from_slice(from);
-        copy
     }
 
     /// A follower takes its leader's state over as it is now. Says whether that could be told.

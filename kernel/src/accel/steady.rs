@@ -297,17 +297,17 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         }
         let passes = self.follow_swing(id);
         let steady = &self.partitions.get(id).steady;
+        let (window, aligned) = (steady.window, steady.swing.aligned != 0);
         let length = now.since(steady.ends[MARKS - 1]);
-        if self.awaits_swing(id, length) {
-            if passes && steady.swing.aligned == 0 {
-                self.begin_at_swing(id);
-                return false;
-            }
-            if !passes {
-                return false;
-            }
+        if !passes && length < window {
+            return false;
         }
-        if length < self.partitions.get(id).steady.window {
+        let awaits = self.awaits_swing(id, length);
+        if awaits && passes && !aligned {
+            self.begin_at_swing(id);
+            return false;
+        }
+        if awaits && !passes || length < window {
             return false;
         }
         self.end_window(id);

@@ -49,8 +49,7 @@ pub trait Algorithm: Send {
 
 /// How all-reduces are done. Reduce-scatters and all-gathers go over a ring, or by halving and doubling if that is
 /// chosen and the group is a power of two; trees have none.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum)]
 pub enum AllReduce {
     /// Around a ring, n - 1 steps to reduce and n - 1 to gather: the least bytes (Patarasuk and Yuan 2009).
     #[default]
@@ -62,8 +61,7 @@ pub enum AllReduce {
 }
 
 /// How all-to-alls are done.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum)]
 pub enum AllToAll {
     /// To all at once.
     #[default]
