@@ -6,6 +6,7 @@
 //! Rows are Markdown. Without `--plain` nothing is known of errors and of ratios of time; the ratio of events is then
 //! that of events executed and skipped, as the kernel counts them. With it, it is that of the plain run's events.
 
+use clap::Parser;
 use std::process::ExitCode;
 use std::time::Duration;
 use wormhole::scenario::Scenario;
@@ -23,38 +24,29 @@ const COLUMNS: &str = "flows | events executed | event ratio | CPU s | patterns 
 const COLUMNS_WITH_PLAIN: &str = "plain events | event ratio | plain CPU s | CPU ratio | wall ratio | \
                                   FCT error mean | p99 | max | iteration error";
 
-/// What the command line asks for.
-#[derive(Default)]
+/// Remakes the tables of the Wormhole paper.
+#[derive(Parser)]
 struct Wanted {
+    /// Also simulates every event, and compares.
+    #[arg(long)]
     plain: bool,
+    /// A variant that all of the scenarios have.
+    #[arg(long, value_name = "NAME")]
     variant: Option<String>,
+    /// Embedded scenarios; all of them if none is named.
     scenarios: Vec<String>,
 }
 
-impl Wanted {
-    fn of(arguments: impl Iterator<Item = String>) -> Wanted {
-        let mut wanted = Wanted::default();
-        let mut arguments = arguments;
-        while let Some(argument) = arguments.next() {
-            match argument.as_str() {
-                "--plain" => wanted.plain = true,
-                "--variant" => wanted.variant = arguments.next(),
-                _ => wanted.scenarios.push(argument),
-            }
-        }
-        if wanted.scenarios.is_empty() {
-            wanted.scenarios = embedded().map(|scenario| scenario.name.to_owned()).collect();
-        }
-        wanted
-    }
-}
-
 fn main() -> ExitCode {
-    let wanted = Wanted::of(std::env::args().skip(1));
+    let wanted = Wanted::parse();
+    let mut scenarios = wanted.scenarios.clone();
+    if scenarios.is_empty() {
+        scenarios = embedded().map(|scenario| scenario.name.to_owned()).collect();
+    }
     let columns = if wanted.plain { COLUMNS_WITH_PLAIN } else { COLUMNS };
     println!("| scenario | CCA | {columns} |");
     println!("|---|---|{}", "---|".repeat(columns.split('|').count()));
-    for name in &wanted.scenarios {
+    for name in &scenarios {
         for cca in CCAS {
             if let Err(code) = row(name, cca, &wanted) {
                 return code;

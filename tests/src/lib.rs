@@ -1,6 +1,7 @@
 //! Test support: the data under `tests/data`, runs of scenarios made from it, and an observer that keeps what the
 //! tests ask about.
 
+pub mod component;
 pub mod drive;
 pub mod phases;
 pub mod recurring;

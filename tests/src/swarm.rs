@@ -3,6 +3,7 @@
 //! `WORMHOLE_SWARM_SEEDS=5000` runs more of them, `WORMHOLE_SWARM_FIRST=1234 WORMHOLE_SWARM_SEEDS=1` only one.
 
 use crate::{Rng, ccas};
+use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use wormhole_kernel::cca::ExactTelemetry;
 use wormhole_kernel::router::Router;
@@ -308,19 +309,25 @@ fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text}")))
 }
 
-/// Runs `check` on the scenario that `make` makes of every seed, and names all those that fail.
+impl fmt::Display for Scenario {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Scenario { shape, profile, buffer, lossy, .. } = self;
+        write!(f, "{shape:?}, {profile:?}, buffer {buffer}, lossy {lossy}")
+    }
+}
+
+/// Runs `check` on the case that `make` makes of every seed, and names all those that fail.
 ///
 /// # Panics
 /// If any fails.
-pub fn for_all_seeds(default: u64, make: impl Fn(u64) -> Scenario, mut check: impl FnMut(&Scenario)) {
+pub fn for_all_seeds<C: fmt::Display>(default: u64, make: impl Fn(u64) -> C, mut check: impl FnMut(&C)) {
     let first = number("WORMHOLE_SWARM_FIRST", 0);
     let mut failed = vec![];
     for seed in first..first + number("WORMHOLE_SWARM_SEEDS", default) {
-        let scenario = make(seed);
-        if catch_unwind(AssertUnwindSafe(|| check(&scenario))).is_err() {
-            let Scenario { shape, profile, buffer, lossy, .. } = &scenario;
+        let case = make(seed);
+        if catch_unwind(AssertUnwindSafe(|| check(&case))).is_err() {
             failed.push(seed);
-            eprintln!("seed {seed} failed: {shape:?}, {profile:?}, buffer {buffer}, lossy {lossy}");
+            eprintln!("seed {seed} failed: {case}");
         }
     }
     assert!(failed.is_empty(), "seeds that failed: {failed:?} (WORMHOLE_SWARM_FIRST=<seed> WORMHOLE_SWARM_SEEDS=1)");

@@ -9,21 +9,24 @@ use wormhole_models::router::{Ecmp, EcmpHash};
 
 const NODES: [NodeKind; 4] = [NodeKind::Host, NodeKind::Host, NodeKind::Host, NodeKind::Switch];
 
-/// Host 0 sends to host 1, which answers, and so on, while host 2 sends to host 1 all the time. Gives starts and FCTs
-/// in order of completion, in picoseconds, and the events executed.
-fn ping_pong(tier: Tier, budget: u64) -> (Vec<(u64, u64)>, u64) {
-    let links = [0, 1, 2].map(|host| LinkSpec {
-        a: NodeId(host),
-        b: NodeId(3),
-        rate: BitRate::from_gbps(100),
-        delay: Span::from_us(1),
-        loss: 0,
-    });
+/// Does something with an idle kernel: hosts 0, 1 and 2 around switch 3.
+fn on_a_star<T>(work: impl FnOnce(&mut Kernel<'_, Ps<'_, Ecmp>>) -> T) -> T {
+    let (rate, delay) = (BitRate::from_gbps(100), Span::from_us(1));
+    let links = [0, 1, 2].map(|host| LinkSpec { a: NodeId(host), b: NodeId(3), rate, delay, loss: 0 });
     let ccas = [AnyCca::FixedWindow(FixedWindow::new(FixedWindowConfig::Rule(WindowRule::Bdp)))];
     let models = Ps::models(&ccas, Ecmp::new(EcmpHash::Salted(1)), 1);
     let limits = Limits { snapshot_words: 1 << 20, ..Limits::default() };
     let mut memory = vec![0; Kernel::<Ps<Ecmp>>::words(FabricSize::of(&NODES, &links), &limits, &models)];
-    let mut kernel = Kernel::new(&mut memory, &NODES, &links, models, &limits, ()).expect("a kernel");
+    work(&mut Kernel::new(&mut memory, &NODES, &links, models, &limits, ()).expect("a kernel"))
+}
+
+/// Host 0 sends to host 1, which answers, and so on, while host 2 sends to host 1 all the time. Gives starts and FCTs
+/// in order of completion, in picoseconds, and the events executed.
+fn ping_pong(tier: Tier, budget: u64) -> (Vec<(u64, u64)>, u64) {
+    on_a_star(|kernel| play(kernel, tier, budget))
+}
+
+fn play(kernel: &mut Kernel<'_, Ps<'_, Ecmp>>, tier: Tier, budget: u64) -> (Vec<(u64, u64)>, u64) {
     kernel.accelerate(Acceleration { tier, detector: Detector::CYCLE }).expect("memory for states");
     let flow = |src, dst, token, start| FlowSpec { token, ..FlowSpec::new(NodeId(src), NodeId(dst), 200_000, start) };
     kernel.add_flow(&flow(0, 1, 0, SimTime::ZERO)).expect("a flow");
@@ -70,18 +73,11 @@ fn neither_slices_nor_exact_acceleration_change_anything() {
 
 #[test]
 fn ends_of_an_earlier_run_are_told_at_once() {
-    let links = [
-        LinkSpec { a: NodeId(0), b: NodeId(3), rate: BitRate::from_gbps(100), delay: Span::from_us(1), loss: 0 },
-        LinkSpec { a: NodeId(1), b: NodeId(3), rate: BitRate::from_gbps(100), delay: Span::from_us(1), loss: 0 },
-    ];
-    let ccas = [AnyCca::FixedWindow(FixedWindow::new(FixedWindowConfig::Rule(WindowRule::Bdp)))];
-    let models = Ps::models(&ccas, Ecmp::new(EcmpHash::Salted(1)), 1);
-    let limits = Limits::default();
-    let mut memory = vec![0; Kernel::<Ps<Ecmp>>::words(FabricSize::of(&NODES, &links), &limits, &models)];
-    let mut kernel = Kernel::new(&mut memory, &NODES, &links, models, &limits, ()).expect("a kernel");
-    kernel.add_flow(&FlowSpec::new(NodeId(0), NodeId(1), 1_000, SimTime::ZERO)).expect("a flow");
-    kernel.run_until(SimTime::MAX).expect("room");
-    assert_eq!(kernel.run_to_completion(SimTime::MAX, u64::MAX), Ok(Step::Completed));
-    assert!(kernel.poll_completion().is_some());
-    assert_eq!(kernel.run_to_completion(SimTime::MAX, u64::MAX), Ok(Step::Idle));
+    on_a_star(|kernel| {
+        kernel.add_flow(&FlowSpec::new(NodeId(0), NodeId(1), 1_000, SimTime::ZERO)).expect("a flow");
+        kernel.run_until(SimTime::MAX).expect("room");
+        assert_eq!(kernel.run_to_completion(SimTime::MAX, u64::MAX), Ok(Step::Completed));
+        assert!(kernel.poll_completion().is_some());
+        assert_eq!(kernel.run_to_completion(SimTime::MAX, u64::MAX), Ok(Step::Idle));
+    });
 }

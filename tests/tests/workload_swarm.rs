@@ -3,7 +3,7 @@
 //! `WORMHOLE_SWARM_SEEDS=5000` runs more of them, `WORMHOLE_SWARM_FIRST=1234 WORMHOLE_SWARM_SEEDS=1` only one.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::fmt;
 use std::path::{Path, PathBuf};
 use wormhole::load::{Texts, load_texts};
 use wormhole::memo::{Memo, MemoOptions};
@@ -21,6 +21,7 @@ use wormhole_kernel::{BitRate, FlowEnd, NodeId, NodeKind, SimTime, Span};
 use wormhole_models::topology::{
     Attachment, Clos, Dumbbell, FabricPlan, HostLinks, LinkClass, PlanError, Rail, Star, Trunk,
 };
+use wormhole_tests::swarm::for_all_seeds;
 use wormhole_tests::{Rng, usable};
 
 /// Seeds that every test runs unless told otherwise.
@@ -46,6 +47,12 @@ struct Case {
     drafts: Vec<Draft>,
     /// One line for people.
     what: String,
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)
+    }
 }
 
 impl Case {
@@ -306,24 +313,6 @@ fn size(rng: &mut Rng) -> u64 {
     rng.between(1, most)
 }
 
-fn number(name: &str, default: u64) -> u64 {
-    std::env::var(name).map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text}")))
-}
-
-/// Runs `check` on the case of every seed, and names all those that fail.
-fn for_all_seeds(mut check: impl FnMut(&Case)) {
-    let first = number("WORMHOLE_SWARM_FIRST", 0);
-    let mut failed = vec![];
-    for seed in first..first + number("WORMHOLE_SWARM_SEEDS", SEEDS) {
-        let case = Case::new(seed);
-        if catch_unwind(AssertUnwindSafe(|| check(&case))).is_err() {
-            failed.push(seed);
-            eprintln!("seed {seed} failed: {}", case.what);
-        }
-    }
-    assert!(failed.is_empty(), "seeds that failed: {failed:?} (WORMHOLE_SWARM_FIRST=<seed> WORMHOLE_SWARM_SEEDS=1)");
-}
-
 /// A run without memoisation.
 fn run(scenario: &Scenario) -> Outcome {
     simulate(scenario, (), &mut |_| {}).expect("the kernel takes the scenario")
@@ -404,7 +393,7 @@ fn assert_bandwidths_are_possible(case: &Case, outcome: &Outcome) {
 #[test]
 fn plain_runs_end_with_all_bytes_and_every_moment_accounted_for() {
     let mut collectives = 0;
-    for_all_seeds(|case| {
+    for_all_seeds(SEEDS, Case::new, |case| {
         let outcome = run(&case.scenario);
         assert_done(case, &outcome);
         assert_times_add_up(&outcome);
@@ -418,7 +407,7 @@ fn plain_runs_end_with_all_bytes_and_every_moment_accounted_for() {
 
 #[test]
 fn the_same_run_twice_is_identical() {
-    for_all_seeds(|case| {
+    for_all_seeds(SEEDS, Case::new, |case| {
         let (one, two) = (run(&case.scenario), run(&case.scenario));
         Seen::of(&one).assert_same(&Seen::of(&two), "again");
         let order = |outcome: &Outcome| outcome.flows.iter().map(|f| f.name).collect::<Vec<_>>();
@@ -487,7 +476,7 @@ impl Tally {
 #[test]
 fn exact_runs_with_a_memo_equal_plain_ones() {
     let mut tally = Tally::default();
-    for_all_seeds(|case| {
+    for_all_seeds(SEEDS, Case::new, |case| {
         let plain = Seen::of(&run(&case.scenario));
         let (scenario, file) = (case.with_tier(Tier::Exact), File::new(case.seed));
         let memoised = |memo: &mut Memo| {
@@ -506,7 +495,7 @@ fn exact_runs_with_a_memo_equal_plain_ones() {
 
 #[test]
 fn bounded_runs_end_with_all_bytes() {
-    for_all_seeds(|case| {
+    for_all_seeds(SEEDS, Case::new, |case| {
         let outcome = run(&case.with_tier(Tier::Bounded));
         assert_done(case, &outcome);
         assert_times_add_up(&outcome);
@@ -517,7 +506,7 @@ fn bounded_runs_end_with_all_bytes() {
 #[test]
 fn ranks_that_wait_name_the_one_that_is_missing() {
     let (mut runs, mut waits) = (0, 0);
-    for_all_seeds(|case| {
+    for_all_seeds(SEEDS, Case::new, |case| {
         runs += 1;
         let rng = &mut Rng(case.seed);
         let job = rng.below(case.drafts.len() as u64) as usize;
