@@ -7,18 +7,16 @@ use crate::input::diagnostics::Diagnostics;
 use crate::input::units;
 use crate::load::{Files, Loaded, load_files};
 use crate::memo::{Memo, MemoCommand};
-use crate::outputs::{
-    EventTrace, PfcLog, Summary, fct_rows, write_collectives_csv, write_fct_csv, write_links_csv, write_pfc,
-    write_ranks_csv,
-};
+use crate::outputs::{EventTrace, ResultFolder};
 use crate::progress::ProgressLine;
+use crate::running::Running;
 use crate::scenario::{Options, Scenario};
 use crate::scenario_file::ScenarioFile;
-use crate::simulate::{Outcome, Refusal, simulate_memoised};
+use crate::simulate::{Outcome, Refusal, Watch, simulate_memoised};
 use crate::topo::TopoCommand;
 use crate::verify::{Report, Verification, verify};
 use crate::workload::command::WorkloadCommand;
-use crate::{demo, reference, scenario_file, table};
+use crate::{check, demo, interrupt, reference, scenario_file, table};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::fs::File;
@@ -40,6 +38,10 @@ pub struct Cli {
 enum Command {
     /// Simulate a scenario and write its results.
     Run(RunArgs),
+    /// Read a scenario as `run` does, and tell everything that is wrong with it or looks odd; nothing is simulated.
+    ///
+    /// Every fault of every file is told, with file, line, token and what was expected. Exit code 0 if it can be run.
+    Check(ScenarioArgs),
     /// Simulate a scenario with and without acceleration, and tell what acceleration saves and what it changes.
     ///
     /// All events are executed first; then the exact tier runs, and if it is chosen the bounded one. Flows are
@@ -172,6 +174,7 @@ impl Command {
             Command::Run(RunArgs { scenario, .. }) | Command::Verify(VerifyArgs { scenario, .. }) => {
                 Some(&mut scenario.input)
             }
+            Command::Check(scenario) => Some(&mut scenario.input),
             Command::Fcg(FcgArgs { input, .. }) => Some(input),
             _ => None,
         }
@@ -188,6 +191,7 @@ fn has_option(command: &clap::Command, argument: &str) -> bool {
 pub fn execute(cli: Cli) -> ExitCode {
     let status = match cli.command {
         Command::Run(args) => run(&args),
+        Command::Check(args) => run_check(&args),
         Command::Demo => demo::run(),
         Command::Verify(args) => run_verify(&args),
         Command::Reference { folders, accel, memo } => compare(&folders, accel, &memo),
@@ -256,13 +260,16 @@ fn run(args: &RunArgs) -> io::Result<ExitStatus> {
     if args.events.is_some() && scenario.acceleration.tier != Tier::Off {
         eprintln!("warning: stretches that are skipped are not in the trace; --accel off executes every event");
     }
-    std::fs::create_dir_all(&args.out)?;
-    let mut pfc = PfcLog::default();
-    let outcome = match simulate_with_trace(&scenario, &mut memo, &mut pfc, args.events.as_deref())? {
+    interrupt::listen()?;
+    let folder = ResultFolder::create(&args.out)?;
+    let mut running = Running::new(&scenario, &folder);
+    let outcome = simulate_with_trace(&scenario, &mut memo, &mut running, args.events.as_deref())?;
+    running.end()?;
+    let outcome = match outcome {
         Ok(outcome) => outcome,
         Err(refused) => return Ok(report_refusals(args.scenario.input.flows(), &refused)),
     };
-    write_results(&args.out, &scenario, &outcome, &pfc)?;
+    folder.write(&scenario, &outcome)?;
     let records = finish(memo)?;
     let mut out = io::stdout();
     write!(out, "{}", table::summary(&scenario, &outcome))?;
@@ -271,18 +278,27 @@ fn run(args: &RunArgs) -> io::Result<ExitStatus> {
     Ok(explain(&outcome).unless(records))
 }
 
-/// Simulates, with a progress line on a terminal and a trace if a file is given.
+fn run_check(args: &ScenarioArgs) -> io::Result<ExitStatus> {
+    let Some((scenario, _)) = open(args) else { return Ok(ExitStatus::BadInput) };
+    let refused = check::refusals(&scenario);
+    if !refused.is_empty() {
+        return Ok(report_refusals(args.input.flows(), &refused));
+    }
+    tell(&check::oddities(&scenario));
+    write!(io::stdout(), "{}", check::describe(&scenario))?;
+    Ok(ExitStatus::Done)
+}
+
+/// Simulates, with a trace if a file is given.
 fn simulate_with_trace(
     scenario: &Scenario,
     memo: &mut Memo,
-    pfc: &mut PfcLog,
+    watch: &mut dyn Watch,
     trace: Option<&Path>,
 ) -> io::Result<Result<Outcome, Vec<Refusal>>> {
-    let progress = ProgressLine::new(scenario);
-    let mut tell = |p| progress.tell(p);
-    let Some(path) = trace else { return Ok(simulate_memoised(scenario, memo, pfc, &mut tell)) };
+    let Some(path) = trace else { return Ok(simulate_memoised(scenario, memo, (), watch)) };
     let mut trace = EventTrace::new(File::create(path)?);
-    let outcome = simulate_memoised(scenario, memo, (pfc, &mut trace), &mut tell);
+    let outcome = simulate_memoised(scenario, memo, &mut trace, watch);
     trace.finish()?;
     Ok(outcome)
 }
@@ -297,33 +313,10 @@ fn report_refusals(flows: &Path, refused: &[Refusal]) -> ExitStatus {
     ExitStatus::BadInput
 }
 
-fn write_results(folder: &Path, scenario: &Scenario, outcome: &Outcome, pfc: &PfcLog) -> io::Result<()> {
-    let write = |name: &str, fill: &dyn Fn(&mut BufWriter<File>) -> io::Result<()>| {
-        let mut out = BufWriter::new(File::create(folder.join(name))?);
-        fill(&mut out)?;
-        out.flush()
-    };
-    write("fct.csv", &|out| write_fct_csv(out, outcome))?;
-    write("fct.txt", &|out| fct_rows(outcome).try_for_each(|row| writeln!(out, "{row}")))?;
-    write("links.csv", &|out| write_links_csv(out, scenario, outcome))?;
-    write("pfc.txt", &|out| write_pfc(out, scenario, pfc))?;
-    if !scenario.jobs.is_empty() {
-        write("collectives.csv", &|out| write_collectives_csv(out, outcome))?;
-        write("ranks.csv", &|out| write_ranks_csv(out, scenario, outcome))?;
-    }
-    write("summary.json", &|out| {
-        serde_json::to_writer_pretty(&mut *out, &Summary::new(scenario, outcome))?;
-        writeln!(out)
-    })
-}
-
 fn run_verify(args: &VerifyArgs) -> io::Result<ExitStatus> {
     let Some((scenario, mut memo)) = open(&args.scenario) else { return Ok(ExitStatus::BadInput) };
     std::fs::create_dir_all(&args.out)?;
-    let mut run = |scenario: &Scenario| {
-        let progress = ProgressLine::new(scenario);
-        simulate_memoised(scenario, &mut memo, (), &mut |p| progress.tell(p))
-    };
+    let mut run = |scenario: &Scenario| simulate_memoised(scenario, &mut memo, (), &mut ProgressLine::new());
     let Verification { plain, report } = match verify(&scenario, args.ensemble, args.max_error, &mut run) {
         Ok(verification) => verification,
         Err(refused) => return Ok(report_refusals(args.scenario.input.flows(), &refused)),
@@ -351,7 +344,7 @@ fn compare(folders: &[PathBuf], accel: ReferenceTier, memo: &MemoArgs) -> io::Re
     let (memo, found) = memo.open(options.acceleration.tier);
     tell(&found);
     let Some(mut memo) = memo else { return Ok(ExitStatus::BadInput) };
-    let mut simulate = |scenario: &Scenario, pfc: &mut PfcLog| simulate_memoised(scenario, &mut memo, pfc, &mut |_| {});
+    let mut simulate = |scenario: &Scenario| simulate_memoised(scenario, &mut memo, (), &mut ());
     let (mut out, mut equal, mut all) = (io::stdout(), 0, 0);
     for folder in folders {
         for run in reference::find_runs(folder)? {

@@ -27,8 +27,8 @@ pub fn run() -> io::Result<ExitStatus> {
     };
     let mut out = io::stdout();
     writeln!(out, "{}\n", loaded.description)?;
-    let progress = ProgressLine::new(&scenario);
-    let outcome = match simulate(&scenario, (), &mut |p| progress.tell(p)) {
+    let mut progress = ProgressLine::new();
+    let outcome = match simulate(&scenario, (), &mut progress) {
         Ok(outcome) => outcome,
         Err(refused) => {
             refused.iter().for_each(|r| eprintln!("{}", r.error));

@@ -3,7 +3,7 @@
 use crate::simulate::{Ending, Outcome};
 use crate::workload::engine::Wait;
 use std::process::ExitCode;
-use wormhole_kernel::CapacityError;
+use wormhole_kernel::{CapacityError, NodeId};
 
 /// Exit codes. 2 is clap's, for a command line it does not understand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,6 +28,8 @@ pub enum ExitStatus {
     Unlike = 9,
     /// Ranks wait for others that will never come.
     Waiting = 10,
+    /// It was asked to end before its time, and wrote what it had: what shells give for SIGINT.
+    Interrupted = 130,
 }
 
 impl ExitStatus {
@@ -40,7 +42,8 @@ impl ExitStatus {
     pub const HELP: &str = "Exit codes: 0 done, 1 a file cannot be read or written, 2 bad command line, 3 bad input, \
                             4 flows stalled or given up, 5 PFC deadlock, 6 out of limits, 7 a reference run differs, \
                             8 acceleration or a memo record has changed results by more than it may, \
-                            9 memo files of different models, 10 ranks wait for others that never come";
+                            9 memo files of different models, 10 ranks wait for others that never come, \
+                            130 interrupted; what was done is written";
 }
 
 impl From<ExitStatus> for ExitCode {
@@ -49,8 +52,17 @@ impl From<ExitStatus> for ExitCode {
     }
 }
 
-/// So many waiting ranks are shown.
+/// So many waiting ranks or flows are shown.
 const MOST_WAITS: usize = 20;
+
+/// Tells the first of what waits, and how many more there are.
+fn tell_waits(waits: impl ExactSizeIterator<Item = String>) {
+    let more = waits.len().saturating_sub(MOST_WAITS);
+    waits.take(MOST_WAITS).for_each(|wait| eprintln!("  {wait}"));
+    if more > 0 {
+        eprintln!("  and {more} more");
+    }
+}
 
 /// Says on standard error what kept a run from its end; nothing if all is well.
 pub fn explain(outcome: &Outcome) -> ExitStatus {
@@ -64,8 +76,12 @@ pub fn explain(outcome: &Outcome) -> ExitStatus {
             eprintln!("the stop time came before the last flow's end");
             ExitStatus::Done
         }
-        Ending::Stalled => {
+        Ending::Stalled(flows) => {
             eprintln!("stalled at {} ns: flows wait for acknowledgements that will never come", outcome.end.as_ns());
+            tell_waits(flows.iter().map(|flow| {
+                let (NodeId(src), NodeId(dst)) = (flow.src, flow.dst);
+                format!("host {src} waits for host {dst}: {} of {} bytes acknowledged", flow.acked, flow.bytes)
+            }));
             ExitStatus::Stalled
         }
         Ending::Deadlock(queues) => {
@@ -85,12 +101,7 @@ pub fn explain(outcome: &Outcome) -> ExitStatus {
         }
         Ending::Waiting(waits) => {
             eprintln!("nothing goes on at {} ns:", outcome.end.as_ns());
-            for Wait { job, rank, what } in waits.iter().take(MOST_WAITS) {
-                eprintln!("  {job}: rank {rank} waits for {what}");
-            }
-            if waits.len() > MOST_WAITS {
-                eprintln!("  and {} more", waits.len() - MOST_WAITS);
-            }
+            tell_waits(waits.iter().map(|Wait { job, rank, what }| format!("{job}: rank {rank} waits for {what}")));
             ExitStatus::Waiting
         }
         Ending::Mismatch(message) => {
@@ -98,6 +109,11 @@ pub fn explain(outcome: &Outcome) -> ExitStatus {
             ExitStatus::BadInput
         }
         Ending::OutOf(fault) => out_of(fault),
+        Ending::Interrupted | Ending::Running => {
+            let (ended, begun) = (outcome.flows.len(), outcome.flows_begun);
+            eprintln!("interrupted at {} ns: {ended} of {begun} flows have ended", outcome.end.as_ns());
+            ExitStatus::Interrupted
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use crate::simulate::{Ending, Refusal, WithModels, add_inputs, drive, kernel, li
 use crate::traffic::Traffic;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::ControlFlow;
 use wormhole_kernel::accel::{Acceleration, Tier};
 use wormhole_kernel::kernel::ActiveFlow;
 use wormhole_kernel::{CapacityError, Kernel, ModelSet, Models, PortId, SimTime};
@@ -61,7 +62,7 @@ impl WithModels for Until<'_> {
         let mut memory = memory::<M, ()>(scenario, &limits, &models);
         let mut kernel = kernel(scenario, &mut memory, models, &limits, ()).map_err(NoGraph::Refused)?;
         let mut traffic = add_inputs(scenario, &mut kernel).map_err(NoGraph::Refused)?;
-        match drive(scenario, &mut kernel, &mut traffic, &mut |_| {}).map_err(NoGraph::Refused)? {
+        match drive(scenario, &mut kernel, &mut traffic, |_, _| ControlFlow::Continue(())).map_err(NoGraph::Refused)? {
             Ending::OutOf(fault) => Err(NoGraph::OutOf(fault)),
             _ => Ok(graph(&traffic, at, &mut kernel)),
         }

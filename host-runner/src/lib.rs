@@ -1,13 +1,16 @@
 #![doc = include_str!("../README.md")]
 
 mod args;
+mod check;
 pub mod cli;
 pub mod cpu;
 pub mod demo;
+mod disk;
 pub mod ending;
 pub mod fcg;
 pub mod ideal;
 pub mod input;
+mod interrupt;
 pub mod jobs;
 pub mod load;
 pub mod memo;
@@ -15,6 +18,7 @@ pub mod ns3_setup;
 pub mod outputs;
 pub mod progress;
 pub mod reference;
+mod running;
 pub mod scenario;
 pub mod scenario_file;
 pub mod simulate;

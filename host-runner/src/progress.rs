@@ -1,41 +1,101 @@
-//! A progress line on a terminal; silence in a pipe.
+//! How far a run has come: a line that moves on a terminal, now and then a line of a log elsewhere.
 
-use crate::scenario::Scenario;
-use crate::simulate::Progress;
+use crate::simulate::{Progress, Watch};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::{IsTerminal, stderr};
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+/// Steps of the bar.
+const STEPS: u64 = 10_000;
 
 /// See the module.
 pub struct ProgressLine {
     bar: ProgressBar,
+    begun: Instant,
+    /// When to tell next, and how long after that again.
+    next: Instant,
+    every: Duration,
+    on_terminal: bool,
 }
 
 impl ProgressLine {
-    /// For a run of a scenario. How many flows jobs will begin is not known before. `indicatif` draws nothing where
-    /// standard error is not a terminal.
-    pub fn new(scenario: &Scenario) -> ProgressLine {
-        let (flows, template) = if scenario.jobs.is_empty() {
-            let template = "{elapsed_precise} {wide_bar} {pos}/{len} flows  {msg}  ETA {eta}";
-            (Some(scenario.flows.len() as u64), template)
-        } else {
-            (None, "{elapsed_precise} {spinner} {pos} flows  {msg}")
-        };
-        let bar = ProgressBar::with_draw_target(flows, ProgressDrawTarget::stderr_with_hz(5));
-        if let Ok(style) = ProgressStyle::with_template(template) {
+    /// On standard error.
+    pub fn new() -> ProgressLine {
+        let on_terminal = stderr().is_terminal();
+        let bar = ProgressBar::with_draw_target(Some(STEPS), ProgressDrawTarget::stderr_with_hz(5));
+        if let Ok(style) = ProgressStyle::with_template("{elapsed_precise} {wide_bar} {percent} %  {msg}  ETA {eta}") {
             bar.set_style(style);
         }
-        ProgressLine { bar }
+        let every = if on_terminal { Duration::from_millis(200) } else { Duration::from_secs(30) };
+        let begun = Instant::now();
+        ProgressLine { bar, begun, next: begun + every, every, on_terminal }
     }
 
-    /// Brings the line up to date.
-    pub fn tell(&self, progress: Progress) {
-        self.bar.set_position(progress.flows);
-        let (us, events) = (progress.now.as_ns() / 1_000, progress.events as f64 / 1e6);
-        self.bar.set_message(format!("{us} us simulated, {events:.1} M events"));
+    fn tell(&self, elapsed: Duration, progress: &Progress) {
+        let text = describe(elapsed, progress);
+        if self.on_terminal {
+            self.bar.set_position((progress.done * STEPS as f64) as u64);
+            self.bar.set_message(text);
+        } else {
+            let left = elapsed.as_secs_f64() * (1.0 - progress.done) / progress.done.max(1e-9);
+            eprintln!("{:.0} s, {:.1} %: {text}; ETA {left:.0} s", elapsed.as_secs_f64(), 100.0 * progress.done);
+        }
+    }
+}
+
+impl Default for ProgressLine {
+    fn default() -> ProgressLine {
+        ProgressLine::new()
+    }
+}
+
+impl Watch for ProgressLine {
+    fn progress(&mut self, progress: Progress) -> ControlFlow<()> {
+        let now = Instant::now();
+        if now >= self.next {
+            self.next = now + self.every;
+            self.tell(now - self.begun, &progress);
+        }
+        ControlFlow::Continue(())
     }
 }
 
 impl Drop for ProgressLine {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
+    }
+}
+
+/// What has come of a run after so much time of the clock.
+fn describe(elapsed: Duration, progress: &Progress) -> String {
+    let Progress { now, flows, flows_begun, events, events_skipped, memo_hits, .. } = *progress;
+    let rate = events as f64 / elapsed.as_secs_f64().max(1e-9) / 1e6;
+    let skipped = 100.0 * events_skipped as f64 / (events + events_skipped).max(1) as f64;
+    format!(
+        "{flows} of {flows_begun} flows, {} us simulated, {rate:.1} M events/s, {skipped:.1} % skipped, \
+         {memo_hits} memo hits",
+        now.as_ns() / 1_000
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wormhole_kernel::SimTime;
+
+    #[test]
+    fn a_line_says_how_far_a_run_has_come() {
+        let progress = Progress {
+            now: SimTime(5_000_000_000),
+            flows: 3,
+            flows_begun: 8,
+            done: 0.375,
+            events: 4_000_000,
+            events_skipped: 12_000_000,
+            memo_hits: 7,
+        };
+        let line = describe(Duration::from_secs(2), &progress);
+        assert_eq!(line, "3 of 8 flows, 5000 us simulated, 2.0 M events/s, 75.0 % skipped, 7 memo hits");
     }
 }

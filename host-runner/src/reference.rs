@@ -3,7 +3,7 @@
 use crate::input::diagnostics::Diagnostics;
 use crate::input::fct::{self, FctRow};
 use crate::load::{Files, Source, load_files};
-use crate::outputs::{PfcLog, fct_rows, write_pfc};
+use crate::outputs::{fct_rows, write_pfc};
 use crate::scenario::{Options, Profile, Scenario};
 use crate::simulate::{Outcome, Refusal, simulate};
 use std::fmt;
@@ -79,11 +79,11 @@ pub fn find_runs(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
 }
 
 /// Makes a run: [`simulate`], perhaps with memoisation.
-pub type Runner<'r> = dyn FnMut(&Scenario, &mut PfcLog) -> Result<Outcome, Vec<Refusal>> + 'r;
+pub type Runner<'r> = dyn FnMut(&Scenario) -> Result<Outcome, Vec<Refusal>> + 'r;
 
 /// Makes the run of a folder and compares. `options` are [`NS3`], perhaps with an acceleration.
 pub fn compare(folder: &Path, options: &Options) -> Comparison {
-    compare_with(folder, options, &mut |scenario, pfc| simulate(scenario, pfc, &mut |_| {}))
+    compare_with(folder, options, &mut |scenario| simulate(scenario, (), &mut ()))
 }
 
 /// As [`compare`], with runs of the caller's making.
@@ -120,8 +120,7 @@ fn run(
         return Err(found.all()[0].to_string());
     }
     comparison.flows = want.len();
-    let mut pfc = PfcLog::default();
-    let outcome = simulate(&scenario, &mut pfc).map_err(|refused| refused[0].error.to_string())?;
+    let outcome = simulate(&scenario).map_err(|refused| refused[0].error.to_string())?;
     comparison.packet_hops = outcome.totals.packet_hops;
     comparison.cpu_s = outcome.cpu.as_secs_f64();
     comparison.event_ratio = (options.acceleration.tier != Tier::Off).then(|| outcome.event_ratio());
@@ -131,7 +130,7 @@ fn run(
     }
     let Ok(want_pfc) = std::fs::read_to_string(file("pfc.txt")) else { return Ok(Verdict::Equal) };
     let mut got_pfc = Vec::new();
-    write_pfc(&mut got_pfc, &scenario, &pfc).map_err(|e| e.to_string())?;
+    write_pfc(&mut got_pfc, &scenario, &outcome.pfc).map_err(|e| e.to_string())?;
     let got_pfc = String::from_utf8_lossy(&got_pfc);
     let lines = want_pfc.lines().zip(got_pfc.lines()).position(|(w, g)| w != g);
     Ok(match lines {

@@ -2,15 +2,17 @@
 
 use crate::cpu::CpuClock;
 use crate::memo::{Memo, MemoReport, RunStore};
+use crate::outputs::{PfcLog, PfcRow};
 use crate::scenario::{Profile, Routing, Scenario};
 pub use crate::traffic::FlowRecord;
 use crate::traffic::Traffic;
 use crate::workload::engine::Wait;
 use crate::workload::report::JobReport;
+use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 use wormhole_kernel::accel::{Skipped, Tier};
 use wormhole_kernel::fabric::PortInfo;
-use wormhole_kernel::kernel::{PausedQueue, Step, Totals};
+use wormhole_kernel::kernel::{ActiveFlow, PausedQueue, Step, Totals};
 use wormhole_kernel::memo::KERNEL_VERSION;
 use wormhole_kernel::router::Router;
 use wormhole_kernel::{
@@ -30,27 +32,34 @@ pub enum Ending {
     StopTime,
     /// Frames wait for ever in queues that are paused.
     Deadlock(Vec<PausedQueue>),
-    /// Flows wait for acknowledgements that will never come.
-    Stalled,
+    /// These flows wait for acknowledgements that will never come.
+    Stalled(Vec<ActiveFlow>),
     /// Ranks wait for others that will never come: who for what.
     Waiting(Vec<Wait>),
     /// Ranks do not agree about a collective.
     Mismatch(String),
     /// A capacity is used up.
     OutOf(CapacityError),
+    /// Whoever watched it wished it to end.
+    Interrupted,
+    /// It has not ended: these are results so far.
+    Running,
 }
 
 impl Ending {
-    /// One word: `done`, `stop_time`, `deadlock`, `stalled`, `waiting`, `mismatch`, or `out_of_<limit>`.
+    /// One word: `done`, `stop_time`, `deadlock`, `stalled`, `waiting`, `mismatch`, `interrupted`, `running`, or
+    /// `out_of_<limit>`.
     pub fn name(&self) -> String {
         match self {
             Ending::Done => "done".into(),
             Ending::StopTime => "stop_time".into(),
             Ending::Deadlock(_) => "deadlock".into(),
-            Ending::Stalled => "stalled".into(),
+            Ending::Stalled(_) => "stalled".into(),
             Ending::Waiting(_) => "waiting".into(),
             Ending::Mismatch(_) => "mismatch".into(),
             Ending::OutOf(fault) => format!("out_of_{}", fault.what),
+            Ending::Interrupted => "interrupted".into(),
+            Ending::Running => "running".into(),
         }
     }
 }
@@ -82,6 +91,8 @@ pub struct Outcome {
     pub memo: MemoReport,
     /// Each port, its neighbour and its counters.
     pub ports: Vec<PortReport>,
+    /// PFC frames, as they arrived.
+    pub pfc: Vec<PfcRow>,
     /// When the last thing happened.
     pub end: SimTime,
     /// How it ended.
@@ -100,16 +111,48 @@ impl Outcome {
     }
 }
 
-/// What is told now and then during a run.
+/// How far a run has come.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
     /// Simulated time.
     pub now: SimTime,
-    /// Flows finished.
-    pub flows: u64,
+    /// Flows that have ended.
+    pub flows: usize,
+    /// Flows of the list, and those that jobs have begun.
+    pub flows_begun: usize,
+    /// Share of the work that is done, 0 to 1. An estimate: of flows, and of the tasks of each job's first rank.
+    pub done: f64,
     /// Events executed.
     pub events: u64,
+    /// Events that acceleration made unnecessary.
+    pub events_skipped: u64,
+    /// Look-ups of partitions that found a record and used it.
+    pub memo_hits: u64,
 }
+
+/// Follows a run from outside. Nothing that it does changes a result.
+pub trait Watch {
+    /// Hears how far the run has come, several times a second at least as long as events are executed. `Break` ends the
+    /// run: [`Ending::Interrupted`].
+    fn progress(&mut self, progress: Progress) -> ControlFlow<()> {
+        let _ = progress;
+        ControlFlow::Continue(())
+    }
+
+    /// Whether [`interim`](Self::interim) is to be told now.
+    fn wants_interim(&mut self) -> bool {
+        false
+    }
+
+    /// Hears what the run would have shown if it had ended now ([`Ending::Running`]). Port counters of partitions that
+    /// are skipped are as of when that began.
+    fn interim(&mut self, outcome: &Outcome) {
+        let _ = outcome;
+    }
+}
+
+/// Nobody watches.
+impl Watch for () {}
 
 /// What the kernel refuses to simulate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -120,16 +163,12 @@ pub struct Refusal {
     pub error: Error,
 }
 
-/// Runs a scenario without memoisation. `tell` hears of progress a few times a second.
+/// Runs a scenario without memoisation.
 ///
 /// # Errors
 /// Everything the kernel refuses.
-pub fn simulate<O: Observer>(
-    scenario: &Scenario,
-    observer: O,
-    tell: &mut dyn FnMut(Progress),
-) -> Result<Outcome, Vec<Refusal>> {
-    with_models(scenario, Run { scenario, memo: None, observer, tell })
+pub fn simulate<O: Observer>(scenario: &Scenario, observer: O, watch: &mut dyn Watch) -> Result<Outcome, Vec<Refusal>> {
+    with_models(scenario, Run { scenario, memo: None, observer, watch })
 }
 
 /// As [`simulate`], but what `memo` has of earlier runs is looked up, and what is new goes there.
@@ -140,9 +179,9 @@ pub fn simulate_memoised<O: Observer>(
     scenario: &Scenario,
     memo: &mut Memo,
     observer: O,
-    tell: &mut dyn FnMut(Progress),
+    watch: &mut dyn Watch,
 ) -> Result<Outcome, Vec<Refusal>> {
-    with_models(scenario, Run { scenario, memo: Some(memo), observer, tell })
+    with_models(scenario, Run { scenario, memo: Some(memo), observer, watch })
 }
 
 /// Something to do with a scenario's models. Every profile and router is a type of its own.
@@ -190,20 +229,21 @@ struct Run<'r, O> {
     scenario: &'r Scenario,
     memo: Option<&'r mut Memo>,
     observer: O,
-    tell: &'r mut dyn FnMut(Progress),
+    watch: &'r mut dyn Watch,
 }
 
 impl<O: Observer> WithModels for Run<'_, O> {
     type Output = Result<Outcome, Vec<Refusal>>;
 
     fn with<M: Models>(self, models: ModelSet<'_, M>) -> Self::Output {
-        let Run { scenario, mut memo, observer, tell } = self;
+        let Run { scenario, mut memo, observer, watch } = self;
+        let observer = (PfcLog::default(), observer);
         let how = memo.as_ref().and_then(|memo| memo.how(scenario.acceleration.tier));
         // Before the kernel, which borrows it for as long as it lives.
         let mut records = vec![0u64; memo.as_ref().filter(|_| how.is_some()).map_or(0, |memo| memo.limit_words())];
         let mut store = RunStore::new(&mut records);
         let limits = limits(scenario);
-        let mut memory = memory::<M, O>(scenario, &limits, &models);
+        let mut memory = memory::<M, (PfcLog, O)>(scenario, &limits, &models);
         let mut kernel = kernel(scenario, &mut memory, models, &limits, observer)?;
         kernel.accelerate(scenario.acceleration).map_err(refused)?;
         if let (Some(memo), Some(how)) = (&mut memo, how) {
@@ -211,7 +251,7 @@ impl<O: Observer> WithModels for Run<'_, O> {
             memo.begin(Header { format_version, kernel_version, models: kernel.memo_models() }, &mut store);
             kernel.memoise(&mut store, how).map_err(refused)?;
         }
-        let mut outcome = run(scenario, kernel, tell)?;
+        let mut outcome = run(scenario, kernel, watch)?;
         outcome.memo.bytes = store.bytes();
         if let Some(memo) = memo {
             memo.end(&outcome.memo.counts, store);
@@ -245,33 +285,57 @@ pub(crate) fn kernel<'a, M: Models, O: Observer>(
         .map_err(|error| vec![Refusal { flow: None, error }])
 }
 
+/// A kernel that keeps a log of PFC frames, whoever else observes it.
+type Logged<'a, M, O> = Kernel<'a, M, (PfcLog, O)>;
+
 /// Runs a kernel that is set up but for what comes from outside.
 fn run<M: Models, O: Observer>(
     scenario: &Scenario,
-    mut kernel: Kernel<'_, M, O>,
-    tell: &mut dyn FnMut(Progress),
+    mut kernel: Logged<'_, M, O>,
+    watch: &mut dyn Watch,
 ) -> Result<Outcome, Vec<Refusal>> {
     let mut traffic = add_inputs(scenario, &mut kernel)?;
     let (cpu, wall) = (CpuClock::start(), Instant::now());
-    let ending = drive(scenario, &mut kernel, &mut traffic, tell)?;
+    let outcome = |kernel: &Logged<'_, M, O>, traffic: &Traffic<'_>, ending| {
+        let jobs = traffic.job_reports();
+        Outcome {
+            // A job may end with something that no packet has a part in.
+            end: jobs.iter().map(|job| job.end).fold(kernel.now(), SimTime::max),
+            flows_begun: traffic.begun(),
+            jobs,
+            flows: traffic.records(),
+            totals: kernel.totals(),
+            skipped: kernel.skipped(),
+            memo: MemoReport { counts: kernel.memoised(), bytes: 0 },
+            ports: port_reports(kernel),
+            pfc: kernel.observer.0.rows.clone(),
+            ending,
+            cpu: cpu.elapsed(),
+            wall: wall.elapsed(),
+        }
+    };
+    let ending = drive(scenario, &mut kernel, &mut traffic, |kernel, traffic| {
+        watch.progress(progress(kernel, traffic))?;
+        if watch.wants_interim() {
+            watch.interim(&outcome(kernel, traffic, Ending::Running));
+        }
+        ControlFlow::Continue(())
+    })?;
     // What is parked at the stop time has counted nothing since.
     kernel.wake_all();
-    let (cpu, wall) = (cpu.elapsed(), wall.elapsed());
-    let jobs = traffic.job_reports();
-    Ok(Outcome {
-        // A job may end with something that no packet has a part in.
-        end: jobs.iter().map(|job| job.end).fold(kernel.now(), SimTime::max),
+    Ok(outcome(&kernel, &traffic, ending))
+}
+
+fn progress<M: Models, O: Observer>(kernel: &Kernel<'_, M, O>, traffic: &Traffic<'_>) -> Progress {
+    Progress {
+        now: kernel.now(),
+        flows: traffic.ended(),
         flows_begun: traffic.begun(),
-        jobs,
-        flows: traffic.into_records(),
-        totals: kernel.totals(),
-        skipped: kernel.skipped(),
-        memo: MemoReport { counts: kernel.memoised(), bytes: 0 },
-        ports: port_reports(&kernel),
-        ending,
-        cpu,
-        wall,
-    })
+        done: traffic.share_done(),
+        events: kernel.totals().events,
+        events_skipped: kernel.skipped().events,
+        memo_hits: kernel.memoised().hits,
+    }
 }
 
 /// Adds the flows of the list and link changes.
@@ -298,12 +362,12 @@ fn port_reports<M: Models, O: Observer>(kernel: &Kernel<'_, M, O>) -> Vec<PortRe
     fabric.ports().map(report).collect()
 }
 
-/// Runs to the end: of all flows and jobs, or to the stop time.
+/// Runs to the end: of all flows and jobs, or to the stop time, or when `follow`, which is called now and then, breaks.
 pub(crate) fn drive<M: Models, O: Observer>(
     scenario: &Scenario,
     kernel: &mut Kernel<'_, M, O>,
     traffic: &mut Traffic<'_>,
-    tell: &mut dyn FnMut(Progress),
+    mut follow: impl FnMut(&Kernel<'_, M, O>, &Traffic<'_>) -> ControlFlow<()>,
 ) -> Result<Ending, Vec<Refusal>> {
     let mut now = SimTime::ZERO;
     if let Err(halt) = traffic.advance(now, kernel) {
@@ -316,9 +380,11 @@ pub(crate) fn drive<M: Models, O: Observer>(
             Ok(step) => step,
             Err(fault) => return Ok(Ending::OutOf(fault)),
         };
-        tell(Progress { now: kernel.now(), flows: traffic.ended() as u64, events: kernel.totals().events });
+        traffic.collect(kernel);
+        if follow(kernel, traffic).is_break() {
+            return Ok(Ending::Interrupted);
+        }
         now = match step {
-            // In the midst of an instant jobs are told nothing: what they do is not to depend on where a slice ends.
             Step::Budget => continue,
             Step::Completed | Step::OutputFull => kernel.now(),
             Step::Reached => limit,
@@ -346,7 +412,7 @@ fn stuck<M: Models, O: Observer>(scenario: &Scenario, kernel: &Kernel<'_, M, O>,
     } else if kernel.unfinished_flows() == 0 && kernel.queued_flows() == 0 {
         Ending::Waiting(traffic.waits())
     } else {
-        Ending::Stalled
+        Ending::Stalled(kernel.active_flows().collect())
     }
 }
 

@@ -87,6 +87,8 @@ pub(crate) struct Traffic<'s> {
     /// it was when such a flow first began.
     known_ideals: HashMap<(NodeId, NodeId, u16, u64), Span>,
     records: Vec<FlowRecord>,
+    /// Flows of the list that have ended.
+    listed_ended: usize,
     /// Flows of jobs that have begun.
     begun: usize,
 }
@@ -101,6 +103,7 @@ impl<'s> Traffic<'s> {
             flights: Vec::new(),
             known_ideals: HashMap::new(),
             records: Vec::with_capacity(scenario.flows.len()),
+            listed_ended: 0,
             begun: 0,
         }
     }
@@ -151,15 +154,24 @@ impl<'s> Traffic<'s> {
         (0..).zip(&self.scenario.jobs).map(|(index, placed)| JobReport::new(index, placed, &self.engine)).collect()
     }
 
+    /// An estimate, 0 to 1: jobs count by the tasks of their first ranks, the flows of the list by their number.
+    pub(crate) fn share_done(&self) -> f64 {
+        let list = (!self.listed.is_empty()).then(|| self.listed_ended as f64 / self.listed.len() as f64);
+        let shares = self.engine.shares_done().chain(list);
+        let (sum, count) = shares.fold((0.0, 0.0), |(sum, count), share| (sum + share, count + 1.0));
+        if count > 0.0 { sum / count } else { 1.0 }
+    }
+
     /// Flows that have ended, in order of completion.
-    pub(crate) fn into_records(mut self) -> Vec<FlowRecord> {
+    pub(crate) fn records(&self) -> Vec<FlowRecord> {
         let listed = self.scenario.flows.len() as u64;
-        let mut names: Vec<MessageName> = self.records.iter().map(|r| r.name).filter(|n| !n.is_of_list()).collect();
+        let mut records = self.records.clone();
+        let mut names: Vec<MessageName> = records.iter().map(|r| r.name).filter(|n| !n.is_of_list()).collect();
         names.sort_unstable();
-        for record in self.records.iter_mut().filter(|r| !r.name.is_of_list()) {
+        for record in records.iter_mut().filter(|r| !r.name.is_of_list()) {
             record.number = listed + names.partition_point(|name| *name < record.name) as u64;
         }
-        self.records
+        records
     }
 
     // Commands.
@@ -200,18 +212,29 @@ impl<'s> Traffic<'s> {
         }
     }
 
+    /// Takes what has ended if no job could wait for it. It may be in the midst of an instant; what jobs do is not to
+    /// depend on that.
+    pub(crate) fn collect<M: Models, O: Observer>(&mut self, kernel: &mut Kernel<'_, M, O>) {
+        if self.scenario.jobs.is_empty() {
+            while let Some(completion) = kernel.poll_completion() {
+                self.record(completion);
+            }
+        }
+    }
+
     /// Takes what has ended, and begins what follows from it now.
     pub(crate) fn advance<M: Models, O: Observer>(
         &mut self,
         now: SimTime,
         kernel: &mut Kernel<'_, M, O>,
     ) -> Result<(), Halt> {
+        if self.scenario.jobs.is_empty() {
+            self.collect(kernel);
+            return Ok(());
+        }
         let mut arrived = Vec::new();
         while let Some(completion) = kernel.poll_completion() {
             arrived.extend(self.record(completion));
-        }
-        if self.scenario.jobs.is_empty() {
-            return Ok(());
         }
         arrived.sort_unstable();
         let arrived: Vec<u32> = arrived.into_iter().map(|(_, message)| message).collect();
@@ -229,6 +252,7 @@ impl<'s> Traffic<'s> {
     }
 
     fn keep(&mut self, completion: Completion, Flight { name, flow, ideal }: Flight) {
+        self.listed_ended += usize::from(name.is_of_list());
         self.records.push(FlowRecord {
             completion,
             name,

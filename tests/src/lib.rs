@@ -231,7 +231,7 @@ pub struct Run {
 /// If the kernel refuses it.
 pub fn run(scenario: &Scenario) -> Run {
     let mut log = Recorder::default();
-    let outcome = simulate(scenario, &mut log, &mut |_| {}).unwrap_or_else(|refused| panic!("refused: {refused:?}"));
+    let outcome = simulate(scenario, &mut log, &mut ()).unwrap_or_else(|refused| panic!("refused: {refused:?}"));
     Run { outcome, log }
 }
 
@@ -240,7 +240,7 @@ pub fn run(scenario: &Scenario) -> Run {
 /// # Panics
 /// If it refuses nothing.
 pub fn refusals(scenario: &Scenario) -> Vec<Refusal> {
-    simulate(scenario, (), &mut |_| {}).err().expect("the kernel refuses nothing")
+    simulate(scenario, (), &mut ()).err().expect("the kernel refuses nothing")
 }
 
 impl Run {

@@ -1,7 +1,7 @@
 //! `wormhole memo`: looking after memo files.
 
-use super::disk::{open_locked, replace};
 use super::records::{Records, file_bytes, latest};
+use crate::disk::{open_locked, replace};
 use crate::ending::ExitStatus;
 use crate::input::diagnostics::Diagnostics;
 use clap::Subcommand;

@@ -1,8 +1,8 @@
 //! The memo file of a run: read at its start, extended at its end.
 
-use super::disk::open_locked;
 use super::records::{Records, header_bytes, header_of};
 use super::store::RunStore;
+use crate::disk::open_locked;
 use crate::input::counted;
 use crate::input::diagnostics::Diagnostics;
 use std::collections::HashSet;

@@ -1,7 +1,6 @@
 //! Memoisation as a user sees it: what is memoised and how, and the file that one run leaves for the next.
 
 mod commands;
-mod disk;
 mod file;
 mod records;
 mod store;

@@ -2,6 +2,7 @@
 
 mod events;
 mod fct;
+mod folder;
 mod jobs;
 mod links;
 mod pfc;
@@ -9,6 +10,7 @@ mod summary;
 
 pub use events::EventTrace;
 pub use fct::{fct_rows, write_fct_csv};
+pub use folder::ResultFolder;
 pub use jobs::{write_collectives_csv, write_ranks_csv};
 pub use links::write_links_csv;
 pub use pfc::{PfcLog, PfcRow, write_pfc};

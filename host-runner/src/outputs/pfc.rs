@@ -32,9 +32,9 @@ impl Observer for PfcLog {
 ///
 /// # Errors
 /// Those of `out`.
-pub fn write_pfc(out: &mut impl Write, scenario: &Scenario, log: &PfcLog) -> io::Result<()> {
+pub fn write_pfc(out: &mut impl Write, scenario: &Scenario, log: &[PfcRow]) -> io::Result<()> {
     let owners = port_owners(scenario);
-    for row in &log.rows {
+    for row in log {
         let (NodeId(node), number) = owners[row.port.index()];
         let switch = scenario.nodes[node as usize] != NodeKind::Host;
         writeln!(out, "{} {node} {} {number} {}", row.time.as_ns(), switch as u8, row.pause as u8)?;

@@ -19,7 +19,7 @@ pub struct Summary {
     pub seed: u64,
     /// What might be skipped: `off`, `exact` or `bounded`.
     pub accel: &'static str,
-    /// `done`, `stop_time`, `deadlock`, `stalled`, or `out_of_<limit>`.
+    /// As [`Ending::name`](crate::simulate::Ending::name).
     pub ending: String,
     /// Flows of the list, and those that jobs have begun.
     pub flows: usize,

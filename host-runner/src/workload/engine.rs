@@ -153,6 +153,8 @@ struct JobState {
     signals: HashMap<SignalId, Signal>,
     /// Ranks with tasks left.
     unfinished: u32,
+    /// Tasks of the first rank.
+    first_rank_tasks: u32,
     start: SimTime,
     end: SimTime,
 }
@@ -205,6 +207,14 @@ impl Engine {
     /// Whether all tasks have ended.
     pub fn is_done(&self) -> bool {
         self.calendar.is_empty() && self.jobs.iter().all(|job| job.unfinished == 0)
+    }
+
+    /// Share of its tasks that the first rank of each job has ended, 0 to 1.
+    pub fn shares_done(&self) -> impl Iterator<Item = f64> + '_ {
+        self.jobs.iter().map(|job| match job.ranks.first() {
+            Some(rank) if job.unfinished > 0 => f64::from(rank.first) / f64::from(job.first_rank_tasks.max(1)),
+            _ => 1.0,
+        })
     }
 
     /// Ranks that wait, and for what: why nothing goes on. Those that wait for a rank that waits itself are among them.
@@ -605,6 +615,12 @@ fn connection(a: u32, b: u32) -> u16 {
     10_000 + (mixed >> 40) as u16 % 50_000
 }
 
+/// Tasks that a program will yield.
+fn task_count(program: &dyn Program) -> u32 {
+    let mut program = dyn_clone::clone_box(program);
+    std::iter::from_fn(|| program.next()).fold(0, |count, _| count + 1)
+}
+
 impl JobState {
     fn new(placed: &PlacedJob) -> JobState {
         let job = placed.job.clone();
@@ -615,6 +631,7 @@ impl JobState {
             group_states: job.groups.iter().map(GroupState::new).collect(),
             groups: job.groups,
             unfinished: job.programs.len() as u32,
+            first_rank_tasks: job.programs.first().map_or(0, |program| task_count(&**program)),
             ranks: job.programs.into_iter().map(RankState::new).collect(),
             signals: HashMap::new(),
             start: placed.start,

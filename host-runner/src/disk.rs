@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -19,15 +19,24 @@ pub(crate) fn open_locked(path: &Path, create: bool) -> io::Result<File> {
     }
 }
 
-/// Writes a file beside `path`, then gives it that name: at no time is there half a file.
+/// Writes a file beside `path`, then gives it that name: at no time is there half a file, not even after a power cut.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    replace_with(path, |out| {
+        out.write_all(bytes)?;
+        out.flush()?;
+        out.get_ref().sync_all()
+    })
+}
+
+/// As [`replace`], but `fill` writes, and a power cut may leave less than that.
+pub(crate) fn replace_with(path: &Path, fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
     // Where a symbolic link leads, not the link, is replaced.
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let mut name = OsString::from(".");
     name.push(path.file_name().ok_or(io::ErrorKind::InvalidInput)?);
     name.push(format!(".{}", std::process::id()));
     let beside = path.with_file_name(name);
-    let result = write_new(&beside, bytes).and_then(|()| {
+    let result = write_new(&beside, fill).and_then(|()| {
         if let Ok(old) = fs::metadata(&path) {
             fs::set_permissions(&beside, old.permissions())?;
         }
@@ -39,10 +48,10 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     result
 }
 
-fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = File::create(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
+fn write_new(path: &Path, fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
+    let mut out = BufWriter::new(File::create(path)?);
+    fill(&mut out)?;
+    out.flush()
 }
 
 #[cfg(test)]
