@@ -124,7 +124,7 @@ fn scenario(profile: Profile, graph: Graph, mut flows: Vec<FlowSpec>, cca: AnyCc
 /// # Panics
 /// If it does not get there.
 pub fn run(scenario: &Scenario) -> Outcome {
-    let outcome = simulate(scenario, (), &mut ()).expect("the kernel takes the scenario");
+    let outcome = simulate(scenario, &mut ()).expect("the kernel takes the scenario");
     assert_eq!(explain(&outcome), ExitStatus::Done);
     outcome
 }

@@ -4,7 +4,7 @@ use crate::input::counted;
 use crate::input::diagnostics::Diagnostics;
 use crate::input::units::{format_rate, format_time};
 use crate::scenario::Scenario;
-use crate::simulate::{Refusal, WithModels, add_inputs, kernel, limits, memory, with_models};
+use crate::simulate::{Refusal, Unobserved, WithModels, add_inputs, kernel, limits, memory, with_models};
 use std::collections::BTreeMap;
 use wormhole_kernel::{LinkSpec, ModelSet, Models, NodeId, NodeKind};
 
@@ -22,8 +22,8 @@ impl WithModels for SetUp<'_> {
     fn with<M: Models>(self, models: ModelSet<'_, M>) -> Self::Output {
         let SetUp(scenario) = self;
         let limits = limits(scenario);
-        let mut memory = memory::<M, ()>(scenario, &limits, &models);
-        let mut kernel = kernel(scenario, &mut memory, models, &limits, ())?;
+        let mut memory = memory::<M, Unobserved>(scenario, &limits, &models);
+        let mut kernel = kernel(scenario, &mut memory, models, &limits, Unobserved::default())?;
         add_inputs(scenario, &mut kernel).map(|_| ())
     }
 }

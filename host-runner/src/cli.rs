@@ -12,12 +12,13 @@ use crate::progress::ProgressLine;
 use crate::running::Running;
 use crate::scenario::{Options, Scenario};
 use crate::scenario_file::ScenarioFile;
-use crate::simulate::{Outcome, Refusal, Watch, simulate_memoised};
+use crate::simulate::{Outcome, Refusal, Watch, simulate_memoised, simulate_observed};
 use crate::topo::TopoCommand;
 use crate::verify::{Report, Verification, verify};
 use crate::workload::command::WorkloadCommand;
 use crate::{check, demo, interrupt, reference, scenario_file, table};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -25,6 +26,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use wormhole_kernel::SimTime;
 use wormhole_kernel::accel::Tier;
+
+/// The examples below a command's help: what follows `wormhole`, a line each.
+macro_rules! examples {
+    ($($line:literal),+ $(,)?) => { concat!("Examples:", $("\n  wormhole ", $line),+) };
+}
 
 /// Packet-level simulator of the networks that train large models.
 #[derive(Parser, Debug)]
@@ -37,15 +43,27 @@ pub struct Cli {
 #[derive(Subcommand, Debug)]
 enum Command {
     /// Simulate a scenario and write its results.
+    #[command(after_help = examples!(
+        "run gpt-7b-64 --out iteration",
+        "run gpt-7b-64 --variant fat-tree --cca dcqcn --memo records.whm",
+        "run --topology topology.txt --flows flows.txt --config config.txt --profile ns3 --accel exact",
+    ))]
     Run(RunArgs),
     /// Read a scenario as `run` does, and tell everything that is wrong with it or looks odd; nothing is simulated.
     ///
     /// Every fault of every file is told, with file, line, token and what was expected. Exit code 0 if it can be run.
+    #[command(after_help = examples!(
+        "check gpt-7b-64",
+        "check --topology topology.txt --flows flows.txt --config config.txt",
+    ))]
     Check(ScenarioArgs),
     /// Simulate a scenario with and without acceleration, and tell what acceleration saves and what it changes.
     ///
     /// All events are executed first; then the exact tier runs, and if it is chosen the bounded one. Flows are
     /// compared one by one. Results that differ where they must not give exit code 8.
+    #[command(after_help = examples!(
+        "verify --topology topology.txt --flows flows.txt --ensemble 3 --max-error 0.01",
+    ))]
     Verify(VerifyArgs),
     /// Simulate an embedded example: 16 GPUs on a fat-tree, a ring all-reduce step and an incast.
     Demo,
@@ -72,7 +90,16 @@ enum Command {
         name: Option<String>,
     },
     /// Print the flow conflict graph at an instant: flows with their sending rates, and which of them share links.
+    #[command(after_help = examples!(
+        "fcg --topology topology.txt --flows flows.txt --config config.txt --at 2.00005s",
+    ))]
     Fcg(FcgArgs),
+    /// Print a script that completes commands in a shell.
+    #[command(after_help = examples!("completions bash"))]
+    Completions {
+        /// For which shell.
+        shell: Shell,
+    },
     /// Write the topology of a usual fabric, by its parameters.
     Topo(TopoCommand),
 }
@@ -199,6 +226,10 @@ pub fn execute(cli: Cli) -> ExitCode {
         Command::Workload(command) => command.execute(),
         Command::Scenarios { name } => scenario_file::list(name.as_deref()),
         Command::Fcg(args) => run_fcg(&args),
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "wormhole", &mut io::stdout());
+            Ok(ExitStatus::Done)
+        }
         Command::Topo(command) => command.execute(),
     };
     match status {
@@ -296,9 +327,9 @@ fn simulate_with_trace(
     watch: &mut dyn Watch,
     trace: Option<&Path>,
 ) -> io::Result<Result<Outcome, Vec<Refusal>>> {
-    let Some(path) = trace else { return Ok(simulate_memoised(scenario, memo, (), watch)) };
+    let Some(path) = trace else { return Ok(simulate_memoised(scenario, memo, watch)) };
     let mut trace = EventTrace::new(File::create(path)?);
-    let outcome = simulate_memoised(scenario, memo, &mut trace, watch);
+    let outcome = simulate_observed(scenario, Some(memo), &mut trace, watch);
     trace.finish()?;
     Ok(outcome)
 }
@@ -316,7 +347,7 @@ fn report_refusals(flows: &Path, refused: &[Refusal]) -> ExitStatus {
 fn run_verify(args: &VerifyArgs) -> io::Result<ExitStatus> {
     let Some((scenario, mut memo)) = open(&args.scenario) else { return Ok(ExitStatus::BadInput) };
     std::fs::create_dir_all(&args.out)?;
-    let mut run = |scenario: &Scenario| simulate_memoised(scenario, &mut memo, (), &mut ProgressLine::new());
+    let mut run = |scenario: &Scenario| simulate_memoised(scenario, &mut memo, &mut ProgressLine::new());
     let Verification { plain, report } = match verify(&scenario, args.ensemble, args.max_error, &mut run) {
         Ok(verification) => verification,
         Err(refused) => return Ok(report_refusals(args.scenario.input.flows(), &refused)),
@@ -344,7 +375,7 @@ fn compare(folders: &[PathBuf], accel: ReferenceTier, memo: &MemoArgs) -> io::Re
     let (memo, found) = memo.open(options.acceleration.tier);
     tell(&found);
     let Some(mut memo) = memo else { return Ok(ExitStatus::BadInput) };
-    let mut simulate = |scenario: &Scenario| simulate_memoised(scenario, &mut memo, (), &mut ());
+    let mut simulate = |scenario: &Scenario| simulate_memoised(scenario, &mut memo, &mut ());
     let (mut out, mut equal, mut all) = (io::stdout(), 0, 0);
     for folder in folders {
         for run in reference::find_runs(folder)? {

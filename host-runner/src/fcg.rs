@@ -4,7 +4,9 @@
 use crate::input::counted;
 use crate::input::units::{format_rate, format_time};
 use crate::scenario::Scenario;
-use crate::simulate::{Ending, Refusal, WithModels, add_inputs, drive, kernel, limits, memory, with_models};
+use crate::simulate::{
+    Ending, Refusal, Unobserved, WithModels, add_inputs, drive, kernel, limits, memory, with_models,
+};
 use crate::traffic::Traffic;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -59,8 +61,9 @@ impl WithModels for Until<'_> {
     fn with<M: Models>(self, models: ModelSet<'_, M>) -> Self::Output {
         let Until { scenario, at } = self;
         let limits = limits(scenario);
-        let mut memory = memory::<M, ()>(scenario, &limits, &models);
-        let mut kernel = kernel(scenario, &mut memory, models, &limits, ()).map_err(NoGraph::Refused)?;
+        let mut memory = memory::<M, Unobserved>(scenario, &limits, &models);
+        let mut kernel =
+            kernel(scenario, &mut memory, models, &limits, Unobserved::default()).map_err(NoGraph::Refused)?;
         let mut traffic = add_inputs(scenario, &mut kernel).map_err(NoGraph::Refused)?;
         match drive(scenario, &mut kernel, &mut traffic, |_, _| ControlFlow::Continue(())).map_err(NoGraph::Refused)? {
             Ending::OutOf(fault) => Err(NoGraph::OutOf(fault)),
@@ -69,7 +72,7 @@ impl WithModels for Until<'_> {
     }
 }
 
-fn graph<M: Models>(traffic: &Traffic<'_>, at: SimTime, kernel: &mut Kernel<'_, M>) -> FlowGraph {
+fn graph<M: Models>(traffic: &Traffic<'_>, at: SimTime, kernel: &mut Kernel<'_, M, Unobserved>) -> FlowGraph {
     let mut flows: Vec<ActiveFlow> = kernel.active_flows().collect();
     flows.sort_by_key(|flow| flow.token);
     let mut users: BTreeMap<PortId, Vec<u64>> = BTreeMap::new();

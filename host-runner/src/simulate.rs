@@ -163,26 +163,40 @@ pub struct Refusal {
     pub error: Error,
 }
 
+// None of these is generic: the kernel is compiled once for each kind of models and observers, here, and not again in
+// every crate that makes a run.
+
 /// Runs a scenario without memoisation.
 ///
 /// # Errors
 /// Everything the kernel refuses.
-pub fn simulate<O: Observer>(scenario: &Scenario, observer: O, watch: &mut dyn Watch) -> Result<Outcome, Vec<Refusal>> {
-    with_models(scenario, Run { scenario, memo: None, observer, watch })
+pub fn simulate(scenario: &Scenario, watch: &mut dyn Watch) -> Result<Outcome, Vec<Refusal>> {
+    with_models(scenario, Run { scenario, memo: None, observer: (), watch })
 }
 
 /// As [`simulate`], but what `memo` has of earlier runs is looked up, and what is new goes there.
 ///
 /// # Errors
 /// Everything the kernel refuses.
-pub fn simulate_memoised<O: Observer>(
+pub fn simulate_memoised(scenario: &Scenario, memo: &mut Memo, watch: &mut dyn Watch) -> Result<Outcome, Vec<Refusal>> {
+    with_models(scenario, Run { scenario, memo: Some(memo), observer: (), watch })
+}
+
+/// As [`simulate_memoised`] or, without `memo`, as [`simulate`]; `observer` sees every event that is executed.
+///
+/// # Errors
+/// Everything the kernel refuses.
+pub fn simulate_observed(
     scenario: &Scenario,
-    memo: &mut Memo,
-    observer: O,
+    memo: Option<&mut Memo>,
+    observer: &mut dyn Observer,
     watch: &mut dyn Watch,
 ) -> Result<Outcome, Vec<Refusal>> {
-    with_models(scenario, Run { scenario, memo: Some(memo), observer, watch })
+    with_models(scenario, Run { scenario, memo, observer, watch })
 }
+
+/// The observer of runs that nobody else observes: kernels with it are those of [`simulate`].
+pub(crate) type Unobserved = (PfcLog, ());
 
 /// Something to do with a scenario's models. Every profile and router is a type of its own.
 pub(crate) trait WithModels {
