@@ -31,11 +31,20 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().expect("the repository's root")
 }
 
-/// The binary `wormhole`, built with the profile of this test: a test crate does not get the binaries of others.
+/// The binary `wormhole`.
 ///
 /// # Panics
 /// If it cannot be built.
 pub fn wormhole_binary() -> PathBuf {
+    built("wormhole").join(format!("wormhole{}", std::env::consts::EXE_SUFFIX))
+}
+
+/// The folder with what a package of the workspace builds, with the profile of this test: a test crate does not get the
+/// binaries and foreign libraries of others.
+///
+/// # Panics
+/// If it cannot be built.
+pub fn built(package: &str) -> PathBuf {
     let test = std::env::current_exe().expect("this test's path");
     let folder = test.parent().and_then(Path::parent).expect("target/PROFILE/deps/TEST");
     let profile = match folder.file_name().and_then(|n| n.to_str()) {
@@ -44,13 +53,13 @@ pub fn wormhole_binary() -> PathBuf {
         Some(name) => name,
     };
     let status = Command::new(env!("CARGO"))
-        .args(["build", "--quiet", "--locked", "--package", "wormhole", "--profile", profile, "--target-dir"])
+        .args(["build", "--quiet", "--locked", "--package", package, "--profile", profile, "--target-dir"])
         .arg(folder.parent().expect("the target directory"))
         .current_dir(root())
         .status()
         .expect("cargo runs");
     assert!(status.success(), "cargo build: {status}");
-    folder.join(format!("wormhole{}", std::env::consts::EXE_SUFFIX))
+    folder.to_owned()
 }
 
 /// The pages of the manual, each with its name, README.md first.

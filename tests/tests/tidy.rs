@@ -19,10 +19,15 @@ const TOP_LEVEL: [&str; 11] = [
 ];
 
 /// Where the code lies that others depend on.
-const SOURCES: [&str; 4] = ["kernel/src", "models/src", "memo-fmt/src", "host-runner/src"];
+const SOURCES: [&str; 5] = ["kernel/src", "kernel/capi/src", "models/src", "memo-fmt/src", "host-runner/src"];
 
 /// Files that may hold `unsafe` code: foreign interfaces only, each block with its reason.
-const UNSAFE_ALLOWED: [&str; 0] = [];
+const UNSAFE_ALLOWED: [&str; 4] = [
+    "kernel/capi/src/exports.rs",
+    "kernel/capi/src/handle.rs",
+    "kernel/capi/src/pointers.rs",
+    "kernel/capi/src/region.rs",
+];
 
 /// Columns in a line of code.
 const MAX_COLUMNS: usize = 120;
