@@ -31,6 +31,8 @@ pub enum NoGraph {
     Refused(Vec<Refusal>),
     /// A capacity is used up before the instant.
     OutOf(CapacityError),
+    /// A plugin has given what it may not.
+    Plugin(String),
 }
 
 /// Executes every event of a scenario up to an instant, and gives the graph as of then.
@@ -63,6 +65,7 @@ impl WithModels for Until<'_> {
         let mut traffic = add_inputs(scenario, &mut kernel).map_err(NoGraph::Refused)?;
         match drive(scenario, &mut kernel, &mut traffic, &mut |_| {}).map_err(NoGraph::Refused)? {
             Ending::OutOf(fault) => Err(NoGraph::OutOf(fault)),
+            Ending::Plugin(fault) => Err(NoGraph::Plugin(fault)),
             _ => Ok(graph(&traffic, at, &mut kernel)),
         }
     }

@@ -13,6 +13,7 @@ pub mod load;
 pub mod memo;
 pub mod ns3_setup;
 pub mod outputs;
+pub mod plugin;
 pub mod progress;
 pub mod reference;
 pub mod scenario;

@@ -17,8 +17,10 @@ use wormhole_kernel::{
     CapacityError, Error, FabricSize, Kernel, Limits, ModelSet, Models, NodeId, Observer, PortStats, SimTime,
 };
 use wormhole_memo_fmt::{FORMAT_VERSION, Header};
-use wormhole_models::ecn::Ns3Coins;
-use wormhole_models::profile::{Ns3, Ps};
+use wormhole_models::any::{AnyBuffers, AnyMarker};
+use wormhole_models::buffer::DynamicThreshold;
+use wormhole_models::ecn::{Ns3Coins, RedMarker};
+use wormhole_models::profile::{Ns3, Ps, with_switches};
 use wormhole_models::router::{Ecmp, EcmpHash, Spray};
 
 /// How a run ended.
@@ -38,10 +40,12 @@ pub enum Ending {
     Mismatch(String),
     /// A capacity is used up.
     OutOf(CapacityError),
+    /// A plugin has given what it may not: which, and what.
+    Plugin(String),
 }
 
 impl Ending {
-    /// One word: `done`, `stop_time`, `deadlock`, `stalled`, `waiting`, `mismatch`, or `out_of_<limit>`.
+    /// One word: `done`, `stop_time`, `deadlock`, `stalled`, `waiting`, `mismatch`, `plugin`, or `out_of_<limit>`.
     pub fn name(&self) -> String {
         match self {
             Ending::Done => "done".into(),
@@ -50,6 +54,7 @@ impl Ending {
             Ending::Stalled => "stalled".into(),
             Ending::Waiting(_) => "waiting".into(),
             Ending::Mismatch(_) => "mismatch".into(),
+            Ending::Plugin(_) => "plugin".into(),
             Ending::OutOf(fault) => format!("out_of_{}", fault.what),
         }
     }
@@ -129,7 +134,7 @@ pub fn simulate<O: Observer>(
     observer: O,
     tell: &mut dyn FnMut(Progress),
 ) -> Result<Outcome, Vec<Refusal>> {
-    with_models(scenario, Run { scenario, memo: None, observer, tell })
+    run_observed(scenario, None, observer, tell)
 }
 
 /// As [`simulate`], but what `memo` has of earlier runs is looked up, and what is new goes there.
@@ -142,7 +147,29 @@ pub fn simulate_memoised<O: Observer>(
     observer: O,
     tell: &mut dyn FnMut(Progress),
 ) -> Result<Outcome, Vec<Refusal>> {
-    with_models(scenario, Run { scenario, memo: Some(memo), observer, tell })
+    run_observed(scenario, Some(memo), observer, tell)
+}
+
+fn run_observed<O: Observer>(
+    scenario: &Scenario,
+    memo: Option<&mut Memo>,
+    mut observer: O,
+    tell: &mut dyn FnMut(Progress),
+) -> Result<Outcome, Vec<Refusal>> {
+    if scenario.plugins.concern_switches() {
+        return run_foreign_switches(scenario, memo, &mut observer, tell);
+    }
+    with_usual_switches(scenario, Run { scenario, memo, observer, tell })
+}
+
+/// Compiled once, not once more for every observer.
+fn run_foreign_switches(
+    scenario: &Scenario,
+    memo: Option<&mut Memo>,
+    observer: &mut dyn Observer,
+    tell: &mut dyn FnMut(Progress),
+) -> Result<Outcome, Vec<Refusal>> {
+    with_foreign_switches(scenario, Run { scenario, memo, observer, tell })
 }
 
 /// Something to do with a scenario's models. Every profile and router is a type of its own.
@@ -156,11 +183,60 @@ pub(crate) trait WithModels {
 
 /// Makes the models of a scenario and does something with them.
 pub(crate) fn with_models<W: WithModels>(scenario: &Scenario, work: W) -> W::Output {
+    match scenario.plugins.concern_switches() {
+        false => with_usual_switches(scenario, work),
+        true => with_foreign_switches(scenario, work),
+    }
+}
+
+fn with_usual_switches<W: WithModels>(scenario: &Scenario, work: W) -> W::Output {
     let salted = EcmpHash::Salted(scenario.seed);
     match (scenario.profile, scenario.routing) {
         (Profile::Ns3, _) => work.with(ns3_models(scenario, Ecmp::new(EcmpHash::Ns3))),
         (Profile::Ps, Routing::Ecmp) => work.with(ps_models(scenario, Ecmp::new(salted))),
         (Profile::Ps, Routing::Spray) => work.with(ps_models(scenario, Spray::new(scenario.seed))),
+    }
+}
+
+fn with_foreign_switches<W: WithModels>(scenario: &Scenario, work: W) -> W::Output {
+    /// The models of a profile, with the buffers and the marker of plugins where there are some.
+    fn foreign<'s, A, Z>(scenario: &'s Scenario, models: ModelSet<'s, A>) -> ModelSet<'s, Z>
+    where
+        A: Models<Buffers = DynamicThreshold, Marker = RedMarker<'s>>,
+        Z: Models<
+                Buffers = AnyBuffers,
+                Marker = AnyMarker<'s>,
+                Timing = A::Timing,
+                Cca = A::Cca,
+                Telemetry = A::Telemetry,
+                Scheduler = A::Scheduler,
+                Loss = A::Loss,
+                Router = A::Router,
+                Nic = A::Nic,
+            >,
+    {
+        let buffers = scenario.plugins.buffers().map(AnyBuffers::ForeignBuffers);
+        let buffers = buffers.unwrap_or(AnyBuffers::DynamicThreshold(models.buffers));
+        let marker = scenario.plugins.marker(scenario.seed).map(AnyMarker::ForeignMarker);
+        let marker = marker.unwrap_or_else(|| AnyMarker::RedMarker(models.marker.clone()));
+        with_switches(models, buffers, marker)
+    }
+    type ForeignNs3<'s> = Ns3<'s, Ecmp, AnyBuffers, AnyMarker<'s>>;
+    type ForeignPs<'s, R> = Ps<'s, R, AnyBuffers, AnyMarker<'s>>;
+    let salted = EcmpHash::Salted(scenario.seed);
+    match (scenario.profile, scenario.routing) {
+        (Profile::Ns3, _) => {
+            let models = ns3_models(scenario, Ecmp::new(EcmpHash::Ns3));
+            work.with::<ForeignNs3<'_>>(foreign(scenario, models))
+        }
+        (Profile::Ps, Routing::Ecmp) => {
+            let models = ps_models(scenario, Ecmp::new(salted));
+            work.with::<ForeignPs<'_, Ecmp>>(foreign(scenario, models))
+        }
+        (Profile::Ps, Routing::Spray) => {
+            let models = ps_models(scenario, Spray::new(scenario.seed));
+            work.with::<ForeignPs<'_, Spray>>(foreign(scenario, models))
+        }
     }
 }
 
@@ -256,6 +332,7 @@ fn run<M: Models, O: Observer>(
     let ending = drive(scenario, &mut kernel, &mut traffic, tell)?;
     // What is parked at the stop time has counted nothing since.
     kernel.wake_all();
+    let ending = scenario.plugins.fault().map_or(ending, Ending::Plugin);
     let (cpu, wall) = (cpu.elapsed(), wall.elapsed());
     let jobs = traffic.job_reports();
     Ok(Outcome {
@@ -317,6 +394,9 @@ pub(crate) fn drive<M: Models, O: Observer>(
             Err(fault) => return Ok(Ending::OutOf(fault)),
         };
         tell(Progress { now: kernel.now(), flows: traffic.ended() as u64, events: kernel.totals().events });
+        if let Some(fault) = scenario.plugins.fault() {
+            return Ok(Ending::Plugin(fault));
+        }
         now = match step {
             // In the midst of an instant jobs are told nothing: what they do is not to depend on where a slice ends.
             Step::Budget => continue,

@@ -22,7 +22,15 @@ const TOP_LEVEL: [&str; 11] = [
 const SOURCES: [&str; 4] = ["kernel/src", "models/src", "memo-fmt/src", "host-runner/src"];
 
 /// Files that may hold `unsafe` code: foreign interfaces only, each block with its reason.
-const UNSAFE_ALLOWED: [&str; 0] = [];
+const UNSAFE_ALLOWED: [&str; 7] = [
+    "host-runner/src/plugin/load.rs",
+    "models/src/plugin/abi.rs",
+    "models/src/plugin/buffers.rs",
+    "models/src/plugin/cca.rs",
+    "models/src/plugin/descriptor.rs",
+    "models/src/plugin/foreign.rs",
+    "models/src/plugin/marker.rs",
+];
 
 /// Columns in a line of code.
 const MAX_COLUMNS: usize = 120;
