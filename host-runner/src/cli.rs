@@ -343,6 +343,11 @@ fn run_verify(args: &VerifyArgs) -> io::Result<ExitStatus> {
         Ok(verification) => verification,
         Err(refused) => return Ok(report_refusals(args.scenario.input.flows(), &refused)),
     };
+    // Then runs differ for another reason than acceleration.
+    if let Some(fault) = scenario.plugins.fault() {
+        eprintln!("{fault}");
+        return Ok(ExitStatus::Plugin);
+    }
     let path = args.out.join("verify.json");
     write_report(&path, &report)?;
     let records = finish(memo)?;

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use wormhole_kernel::accel::{Acceleration, Tier};
 use wormhole_kernel::kernel::ActiveFlow;
-use wormhole_kernel::{CapacityError, Kernel, ModelSet, Models, PortId, SimTime};
+use wormhole_kernel::{CapacityError, Kernel, ModelSet, Models, Observer, PortId, SimTime};
 
 /// Flows that are under way, and which of them share links.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -57,11 +57,11 @@ struct Until<'s> {
 impl WithModels for Until<'_> {
     type Output = Result<FlowGraph, NoGraph>;
 
-    fn with<M: Models>(self, models: ModelSet<'_, M>) -> Self::Output {
+    fn with<M: Models, O: Observer>(self, models: ModelSet<'_, M>, observer: O) -> Self::Output {
         let Until { scenario, at } = self;
         let limits = limits(scenario);
-        let mut memory = memory::<M, ()>(scenario, &limits, &models);
-        let mut kernel = kernel(scenario, &mut memory, models, &limits, ()).map_err(NoGraph::Refused)?;
+        let mut memory = memory::<M, O>(scenario, &limits, &models);
+        let mut kernel = kernel(scenario, &mut memory, models, &limits, observer).map_err(NoGraph::Refused)?;
         let mut traffic = add_inputs(scenario, &mut kernel).map_err(NoGraph::Refused)?;
         match drive(scenario, &mut kernel, &mut traffic, &mut |_| {}).map_err(NoGraph::Refused)? {
             Ending::OutOf(fault) => Err(NoGraph::OutOf(fault)),
@@ -71,7 +71,7 @@ impl WithModels for Until<'_> {
     }
 }
 
-fn graph<M: Models>(traffic: &Traffic<'_>, at: SimTime, kernel: &mut Kernel<'_, M>) -> FlowGraph {
+fn graph<M: Models, O: Observer>(traffic: &Traffic<'_>, at: SimTime, kernel: &mut Kernel<'_, M, O>) -> FlowGraph {
     let mut flows: Vec<ActiveFlow> = kernel.active_flows().collect();
     flows.sort_by_key(|flow| flow.token);
     let mut users: BTreeMap<PortId, Vec<u64>> = BTreeMap::new();

@@ -159,7 +159,7 @@ fn run_observed<O: Observer>(
     if scenario.plugins.concern_switches() {
         return run_foreign_switches(scenario, memo, &mut observer, tell);
     }
-    with_usual_switches(scenario, Run { scenario, memo, observer, tell })
+    with_usual_switches(scenario, observer, Run { scenario, memo, tell })
 }
 
 /// Compiled once, not once more for every observer.
@@ -169,7 +169,7 @@ fn run_foreign_switches(
     observer: &mut dyn Observer,
     tell: &mut dyn FnMut(Progress),
 ) -> Result<Outcome, Vec<Refusal>> {
-    with_foreign_switches(scenario, Run { scenario, memo, observer, tell })
+    with_foreign_switches(scenario, observer, Run { scenario, memo, tell })
 }
 
 /// Something to do with a scenario's models. Every profile and router is a type of its own.
@@ -177,28 +177,29 @@ pub(crate) trait WithModels {
     /// What comes of it.
     type Output;
 
-    /// Does it.
-    fn with<M: Models>(self, models: ModelSet<'_, M>) -> Self::Output;
+    /// Does it. The observer is for the kernel.
+    fn with<M: Models, O: Observer>(self, models: ModelSet<'_, M>, observer: O) -> Self::Output;
 }
 
 /// Makes the models of a scenario and does something with them.
 pub(crate) fn with_models<W: WithModels>(scenario: &Scenario, work: W) -> W::Output {
     match scenario.plugins.concern_switches() {
-        false => with_usual_switches(scenario, work),
-        true => with_foreign_switches(scenario, work),
+        false => with_usual_switches(scenario, (), work),
+        true => with_foreign_switches(scenario, &mut (), work),
     }
 }
 
-fn with_usual_switches<W: WithModels>(scenario: &Scenario, work: W) -> W::Output {
+fn with_usual_switches<W: WithModels, O: Observer>(scenario: &Scenario, observer: O, work: W) -> W::Output {
     let salted = EcmpHash::Salted(scenario.seed);
     match (scenario.profile, scenario.routing) {
-        (Profile::Ns3, _) => work.with(ns3_models(scenario, Ecmp::new(EcmpHash::Ns3))),
-        (Profile::Ps, Routing::Ecmp) => work.with(ps_models(scenario, Ecmp::new(salted))),
-        (Profile::Ps, Routing::Spray) => work.with(ps_models(scenario, Spray::new(scenario.seed))),
+        (Profile::Ns3, _) => work.with(ns3_models(scenario, Ecmp::new(EcmpHash::Ns3)), observer),
+        (Profile::Ps, Routing::Ecmp) => work.with(ps_models(scenario, Ecmp::new(salted)), observer),
+        (Profile::Ps, Routing::Spray) => work.with(ps_models(scenario, Spray::new(scenario.seed)), observer),
     }
 }
 
-fn with_foreign_switches<W: WithModels>(scenario: &Scenario, work: W) -> W::Output {
+/// Whoever observes: such a kernel is compiled once.
+fn with_foreign_switches<W: WithModels>(scenario: &Scenario, observer: &mut dyn Observer, work: W) -> W::Output {
     /// The models of a profile, with the buffers and the marker of plugins where there are some.
     fn foreign<'s, A, Z>(scenario: &'s Scenario, models: ModelSet<'s, A>) -> ModelSet<'s, Z>
     where
@@ -227,15 +228,15 @@ fn with_foreign_switches<W: WithModels>(scenario: &Scenario, work: W) -> W::Outp
     match (scenario.profile, scenario.routing) {
         (Profile::Ns3, _) => {
             let models = ns3_models(scenario, Ecmp::new(EcmpHash::Ns3));
-            work.with::<ForeignNs3<'_>>(foreign(scenario, models))
+            work.with::<ForeignNs3<'_>, _>(foreign(scenario, models), observer)
         }
         (Profile::Ps, Routing::Ecmp) => {
             let models = ps_models(scenario, Ecmp::new(salted));
-            work.with::<ForeignPs<'_, Ecmp>>(foreign(scenario, models))
+            work.with::<ForeignPs<'_, Ecmp>, _>(foreign(scenario, models), observer)
         }
         (Profile::Ps, Routing::Spray) => {
             let models = ps_models(scenario, Spray::new(scenario.seed));
-            work.with::<ForeignPs<'_, Spray>>(foreign(scenario, models))
+            work.with::<ForeignPs<'_, Spray>, _>(foreign(scenario, models), observer)
         }
     }
 }
@@ -262,18 +263,17 @@ fn ps_models<R: Router>(scenario: &Scenario, router: R) -> ModelSet<'_, Ps<'_, R
 }
 
 /// A run of a scenario to its end.
-struct Run<'r, O> {
+struct Run<'r> {
     scenario: &'r Scenario,
     memo: Option<&'r mut Memo>,
-    observer: O,
     tell: &'r mut dyn FnMut(Progress),
 }
 
-impl<O: Observer> WithModels for Run<'_, O> {
+impl WithModels for Run<'_> {
     type Output = Result<Outcome, Vec<Refusal>>;
 
-    fn with<M: Models>(self, models: ModelSet<'_, M>) -> Self::Output {
-        let Run { scenario, mut memo, observer, tell } = self;
+    fn with<M: Models, O: Observer>(self, models: ModelSet<'_, M>, observer: O) -> Self::Output {
+        let Run { scenario, mut memo, tell } = self;
         let how = memo.as_ref().and_then(|memo| memo.how(scenario.acceleration.tier));
         // Before the kernel, which borrows it for as long as it lives.
         let mut records = vec![0u64; memo.as_ref().filter(|_| how.is_some()).map_or(0, |memo| memo.limit_words())];

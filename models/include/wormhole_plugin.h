@@ -123,7 +123,7 @@ struct wormhole_cca {
     struct wormhole_plugin plugin;
     uint32_t needs_telemetry; /* 1: data packets collect a wormhole_hop at each switch */
     uint32_t header_bytes;    /* that the algorithm adds to data packets and ACKs */
-    /* A flow starts. Its state is zero, out is an unlimited window at line rate. */
+    /* A flow starts. Its state is zero, out is an unlimited window at line rate. No timers are set here. */
     void (*start)(const void *config, void *state, const struct wormhole_flow *flow, uint64_t now_ps,
                   struct wormhole_out *out);
     void (*on_ack)(const void *config, void *state, const struct wormhole_ack *ack, struct wormhole_out *out);
@@ -179,7 +179,10 @@ struct wormhole_buffers {
     int32_t (*pauses)(const void *config, const void *sw, const void *port, const void *queue);
     /* Gives bytes back. */
     void (*release)(const void *config, void *sw, const void *port, void *queue, uint32_t bytes);
-    /* Whether (1 or 0) a paused sender may go on now; an empty switch MUST let it. */
+    /*
+     * Whether (1 or 0) a paused sender may go on now. Asked when a frame of its queue leaves, so an empty queue MUST let
+     * its sender go on, or it never will.
+     */
     int32_t (*resumes)(const void *config, const void *sw, const void *port, const void *queue);
     /*
      * Whether (1 or 0) no decision about any queue could depend on what others hold, even if more_bytes more were in

@@ -8,6 +8,7 @@ use crate::input::diagnostics::Diagnostics;
 use crate::scenario::CcaName;
 use clap::ValueEnum;
 use libloading::{Library, Symbol};
+use std::error::Error as _;
 use std::ffi::CStr;
 use std::mem::ManuallyDrop;
 use wormhole_kernel::model::ConfigHash;
@@ -33,6 +34,11 @@ pub(super) fn load(spec: &PluginSpec) -> Result<Loaded, Diagnostics> {
     Ok(Loaded { file, plugin: Box::leak(Box::new(plugin)) })
 }
 
+/// The system's own words, where there are some.
+fn cause(error: &libloading::Error) -> String {
+    error.source().map_or_else(|| error.to_string(), ToString::to_string)
+}
+
 /// The descriptor of a shared object, and a hash of its file: another build may behave otherwise.
 fn open(spec: &PluginSpec) -> Result<(Descriptor, u64), String> {
     let unreadable = |error: std::io::Error| format!("cannot be read: {error}");
@@ -40,7 +46,7 @@ fn open(spec: &PluginSpec) -> Result<(Descriptor, u64), String> {
     // A bare name would be looked for in the system's folders.
     let path = spec.file.canonicalize().map_err(unreadable)?;
     // SAFETY: what the object does as it is loaded is up to whoever names it; nothing here is left half-done for it.
-    let library = unsafe { Library::new(path) }.map_err(|error| format!("no shared object: {error}"))?;
+    let library = unsafe { Library::new(path) }.map_err(|error| format!("no shared object: {}", cause(&error)))?;
     let library = ManuallyDrop::new(library);
     // SAFETY: the header gives the symbol this type.
     let symbol: Result<Symbol<'_, unsafe extern "C" fn() -> *const Head>, _> =

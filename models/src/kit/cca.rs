@@ -1,6 +1,6 @@
 //! What a congestion control must keep to.
 
-use super::{Check, Difference, IN_RUST, Missteps, Random, Verdict, same};
+use super::{Bytes, Check, Difference, IN_RUST, Missteps, NOTHING_PUT_RIGHT, Random, Verdict, same};
 use alloc::format;
 use alloc::vec::Vec;
 use core::fmt;
@@ -37,7 +37,7 @@ enum Input {
     Timeout { now: SimTime },
 }
 
-impl fmt::Debug for Input {
+impl fmt::Display for Input {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Input::Start => write!(f, "start of {FLOW:?}"),
@@ -182,8 +182,8 @@ impl<'m, C: CongestionControl> Drive<'m, C> {
 }
 
 /// A state's bytes, for reports.
-fn bytes<S: bytemuck::Pod>(state: Option<&S>) -> Option<&[u8]> {
-    state.map(bytemuck::bytes_of)
+fn bytes<S: bytemuck::Pod>(state: Option<&S>) -> Option<Bytes<'_>> {
+    state.map(|state| Bytes(bytemuck::bytes_of(state)))
 }
 
 impl<'m, C: CongestionControl> CcaKit<'m, C> {
@@ -243,7 +243,7 @@ impl<'m, C: CongestionControl> CcaKit<'m, C> {
             drive.move_to(HERE);
             let in_time = |timer: &Option<Span>| timer.is_none_or(|span| (MIN_TIMER..=MAX_TIMER).contains(&span));
             let is_good = control.window >= 1 && control.rate.0 >= 1 && control.rate <= FLOW.line_rate;
-            let input = format!("{:?}", drive.input);
+            let input = format!("{}", drive.input);
             let expected = "a window and a rate of at least 1, a rate of at most the line's, timers of 1 ns to 1000 s";
             let mut note = |is_overrun: bool, found, expected: &str| {
                 let difference = Difference { step, input: input.clone(), found, expected: expected.into() };
@@ -257,8 +257,7 @@ impl<'m, C: CongestionControl> CcaKit<'m, C> {
                 note(false, format!("{control:?}, {timers:?}"), expected);
             }
             if let Some(misstep) = self.missteps.and_then(|missteps| missteps()) {
-                let bytes = "only the bytes it has declared";
-                note(misstep.is_overrun, misstep.what, if misstep.is_overrun { bytes } else { expected });
+                note(misstep.is_overrun, misstep.what, NOTHING_PUT_RIGHT);
             }
         }
         (bounds, size)

@@ -1,6 +1,6 @@
 //! What a marker must keep to.
 
-use super::{Check, Difference, IN_RUST, Missteps, Random, Verdict, same};
+use super::{Bytes, Check, Difference, IN_RUST, Missteps, NOTHING_PUT_RIGHT, Random, Verdict, same};
 use alloc::format;
 use alloc::vec::Vec;
 use wormhole_kernel::fabric::PortInfo;
@@ -96,7 +96,7 @@ impl<'m, M: Marker + Clone> MarkerKit<'m, M> {
         for step in 0..STEPS {
             let _ = drive.step();
             if let Some(misstep) = missteps().filter(|misstep| misstep.is_overrun == overruns) {
-                let (input, expected) = (format!("queue_bytes {}", drive.queue_bytes), "nothing of the kind".into());
+                let (input, expected) = (format!("queue_bytes {}", drive.queue_bytes), NOTHING_PUT_RIGHT.into());
                 return Verdict::Failed(Difference { step, input, found: misstep.what, expected });
             }
         }
@@ -140,7 +140,7 @@ impl<'m, M: Marker + Clone> MarkerKit<'m, M> {
             let input = format!("queue_bytes {}, at another number of the sequence", drive.queue_bytes);
             same(step, &input, &found, &expected)?;
             let (found, expected) = (elsewhere.state(), drive.state());
-            same(step, &input, &bytemuck::bytes_of(&found), &bytemuck::bytes_of(&expected))
+            same(step, &input, &Bytes(bytemuck::bytes_of(&found)), &Bytes(bytemuck::bytes_of(&expected)))
         })
     }
 }

@@ -109,10 +109,26 @@ impl Random {
     }
 }
 
+/// What a wrapper is expected to have put right.
+const NOTHING_PUT_RIGHT: &str = "nothing that must be put right";
+
+/// The bytes of a state, shown as words of eight bytes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Bytes<'s>(&'s [u8]);
+
+impl fmt::Debug for Bytes<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.chunks(8).enumerate().try_for_each(|(i, word)| {
+            let bytes = word.iter().rev();
+            bytes.fold(f.write_str(if i == 0 { "" } else { " " }), |done, byte| done.and(write!(f, "{byte:02x}")))
+        })
+    }
+}
+
 /// Fails with what differs.
 fn same<T: PartialEq + fmt::Debug>(
     step: usize,
-    input: &dyn fmt::Debug,
+    input: &dyn fmt::Display,
     found: &T,
     expected: &T,
 ) -> Result<(), Difference> {
@@ -120,5 +136,5 @@ fn same<T: PartialEq + fmt::Debug>(
         return Ok(());
     }
     let text = |thing: &dyn fmt::Debug| alloc::format!("{thing:?}");
-    Err(Difference { step, input: text(input), found: text(found), expected: text(expected) })
+    Err(Difference { step, input: alloc::format!("{input}"), found: text(found), expected: text(expected) })
 }

@@ -92,6 +92,9 @@ impl ForeignCca {
     }
 
     fn take_timers(&self, call: Call, answer: &abi::Out, out: &mut CcaOut) {
+        if call == Call::Start {
+            return self.plugin.faults.note(call, Wrong::EarlyTimers, answer.timers_set.into());
+        }
         if answer.timers_set >> CCA_TIMERS != 0 {
             self.plugin.faults.note(call, Wrong::Timers, answer.timers_set.into());
         }
@@ -147,10 +150,6 @@ impl CongestionControl for ForeignCca {
                 unsafe { start(config, state, &flow, now.0, out) };
             }
         });
-        // A flow that starts has no timers yet.
-        if out.timers.iter().any(Option::is_some) {
-            self.plugin.faults.note(Call::Start, Wrong::Timers, 0);
-        }
         (state, out.control)
     }
 

@@ -57,6 +57,8 @@ numbered! {
         Timer = "timer_ps",
         /// A timer that there is not.
         Timers = "timers_set",
+        /// A timer of a flow that only starts.
+        EarlyTimers = "timers_set",
         /// A verdict that is neither 0 nor 1.
         Verdict = "return value",
         /// Bytes behind the state were written; the value is the first one's offset.
@@ -84,6 +86,9 @@ impl fmt::Display for Fault {
             }
             Wrong::Timer => write!(f, "{call} gave timer_ps {value}, expected {MIN_TIMER_PS} to {MAX_TIMER_PS}"),
             Wrong::Timers => write!(f, "{call} gave timers_set {value:#x}, expected bits 0 to 2"),
+            Wrong::EarlyTimers => {
+                write!(f, "{call} gave timers_set {value:#x}, expected 0: only later calls set timers")
+            }
             Wrong::Verdict => write!(f, "{call} returned {}, expected 0 or 1", value as i64),
             Wrong::Overrun => write!(f, "{call} wrote byte {value} of a state that is shorter"),
         }

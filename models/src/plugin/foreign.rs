@@ -45,9 +45,9 @@ impl fmt::Display for ConfigureError {
 impl core::error::Error for ConfigureError {}
 
 impl Foreign {
-    /// A plugin with the parameters `settings` in place of the defaults. `config` is where they are kept: zero words, at
-    /// least [`config_words`](Self::config_words). `build` tells builds of the plugin apart: records of another are not
-    /// used.
+    /// A plugin with the parameters `settings` in place of the defaults. `config` is where they are kept: zero words,
+    /// at least [`config_words`](Self::config_words). `build` tells builds of the plugin apart: records of another are
+    /// not used.
     ///
     /// # Errors
     /// [`ConfigureError`], with the index of the setting it is about.

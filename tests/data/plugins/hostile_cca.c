@@ -51,6 +51,7 @@
 
 /* What is not chosen is not used. */
 #pragma GCC diagnostic ignored "-Wunused-function"
+#pragma GCC diagnostic ignored "-Wunused-const-variable"
 
 struct state {
     uint64_t line_rate_bps;
@@ -80,6 +81,13 @@ static void window_zero_at_start(const void *config, void *memory, const struct 
                                  struct wormhole_out *out) {
     start(config, memory, flow, now_ps, out);
     out->window_bytes = 0;
+}
+
+static void timer_at_start(const void *config, void *memory, const struct wormhole_flow *flow, uint64_t now_ps,
+                           struct wormhole_out *out) {
+    start(config, memory, flow, now_ps, out);
+    out->timers_set = 1;
+    out->timer_ps[0] = 1000000;
 }
 
 #define ON(name)                                                                          \

@@ -72,7 +72,7 @@ static int32_t pauses(const void *config, const void *sw, const void *port, cons
 }
 
 static int32_t resumes(const void *config, const void *sw, const void *port, const void *queue) {
-    return !pauses(config, sw, port, queue);
+    return *(const uint64_t *)queue == 0 || !pauses(config, sw, port, queue);
 }
 
 static int32_t never(const void *config, const void *sw, const void *port, const void *queue) {
