@@ -133,8 +133,8 @@ impl<'m, B: BufferManager> BuffersKit<'m, B> {
             Check::new("all it remembers is in its states", self.save_and_restore()),
             Check::new("bytes held are those admitted and not released", self.accounting()),
             Check::new("an empty queue lets its sender go on", self.resumes_when_empty()),
-            Check { name: "calm: no queue depends on others", verdict: promise },
-            Check { name: "replace: the switch follows its queue", verdict: replace },
+            Check { name: "where it is calm no queue depends on others", verdict: promise },
+            Check { name: "a switch follows a queue that is replaced", verdict: replace },
         ])
     }
 

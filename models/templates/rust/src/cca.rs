@@ -15,9 +15,9 @@ pub struct AimdConfig {
 }
 
 impl Default for AimdConfig {
-    /// 50 Mb/s per acknowledgement, at least 1 Gb/s.
+    /// 500 Mb/s per acknowledgement, at least 1 Gb/s.
     fn default() -> AimdConfig {
-        AimdConfig { additive: BitRate(50_000_000), min_rate: BitRate::from_gbps(1) }
+        AimdConfig { additive: BitRate(500_000_000), min_rate: BitRate::from_gbps(1) }
     }
 }
 
@@ -116,13 +116,13 @@ mod tests {
         let (mut state, control) =
             model.start(&FlowFacts { line_rate, base_rtt, bdp: 125_000, mtu: 1_000 }, SimTime::ZERO);
         let mut out = CcaOut::new(control);
-        let mut rate = |us, marked| {
+        let mut rate = |us: u64, marked| {
             let (now, rtt) = (SimTime::from_ns(us * 1_000), base_rtt);
             let ack = Ack { now, acked: 0, snd_nxt: 0, marked, rtt, hops: &[], hop_count: 0 };
             model.on_ack(&mut state, &ack, &mut out);
             out.control.rate.0 / 1_000_000
         };
         assert_eq!([rate(1, true), rate(2, true), rate(10, true), rate(11, true)], [50_000, 50_000, 50_000, 25_000]);
-        assert_eq!(rate(12, false), 25_050);
+        assert_eq!(rate(12, false), 25_500);
     }
 }
