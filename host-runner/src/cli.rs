@@ -5,9 +5,10 @@ use crate::ending::{ExitStatus, explain, out_of};
 use crate::fcg::{NoGraph, flow_graph};
 use crate::input::diagnostics::Diagnostics;
 use crate::input::units;
-use crate::load::{Files, Loaded, load_files};
+use crate::load::{Loaded, load_files};
 use crate::memo::{Memo, MemoCommand};
 use crate::outputs::{EventTrace, ResultFolder};
+use crate::plugin::PluginCommand;
 use crate::progress::ProgressLine;
 use crate::running::Running;
 use crate::scenario::{Options, Scenario};
@@ -81,6 +82,9 @@ enum Command {
     /// Look after memo files: what runs with --memo have kept.
     #[command(subcommand)]
     Memo(MemoCommand),
+    /// Look at model plugins.
+    #[command(subcommand)]
+    Plugin(PluginCommand),
     /// Describe training jobs, and write them down for scenarios.
     #[command(subcommand)]
     Workload(WorkloadCommand),
@@ -223,6 +227,7 @@ pub fn execute(cli: Cli) -> ExitCode {
         Command::Verify(args) => run_verify(&args),
         Command::Reference { folders, accel, memo } => compare(&folders, accel, &memo),
         Command::Memo(command) => command.execute(),
+        Command::Plugin(command) => command.execute(),
         Command::Workload(command) => command.execute(),
         Command::Scenarios { name } => scenario_file::list(name.as_deref()),
         Command::Fcg(args) => run_fcg(&args),
@@ -250,19 +255,23 @@ pub fn execute(cli: Cli) -> ExitCode {
 pub fn open_run(arguments: &[&str]) -> Result<(Scenario, Memo), ExitCode> {
     let words = ["wormhole", "run"].iter().chain(arguments).map(OsString::from).collect();
     match Cli::from_arguments(words)?.command {
-        Command::Run(args) => open(&args.scenario).ok_or(ExitStatus::BadInput.into()),
+        Command::Run(args) => Ok(open(&args.scenario)?),
         _ => Err(ExitStatus::BadInput.into()),
     }
 }
 
 /// Reads a scenario; tells on standard error what was found and what the files were taken for.
-fn load(files: &Files, options: &Options) -> Option<Scenario> {
-    let Loaded { scenario, description, found } = load_files(files, options);
+fn load(input: &InputArgs, options: &Options) -> Result<Scenario, ExitStatus> {
+    let plugins = input.plugins().map_err(|(status, found)| {
+        tell(&found);
+        status
+    })?;
+    let Loaded { scenario, description, found } = load_files(&input.files(), &Options { plugins, ..*options });
     tell(&found);
     if scenario.is_some() {
         eprintln!("{description}");
     }
-    scenario
+    scenario.ok_or(ExitStatus::BadInput)
 }
 
 /// Tells findings on standard error.
@@ -271,11 +280,11 @@ fn tell(found: &Diagnostics) {
 }
 
 /// Scenario and memo of a command; tells on standard error what is odd about them.
-fn open(args: &ScenarioArgs) -> Option<(Scenario, Memo)> {
-    let scenario = load(&args.input.files(), &args.options())?;
+fn open(args: &ScenarioArgs) -> Result<(Scenario, Memo), ExitStatus> {
+    let scenario = load(&args.input, &args.options())?;
     let (memo, found) = args.memo();
     tell(&found);
-    Some((scenario, memo?))
+    Ok((scenario, memo.ok_or(ExitStatus::BadInput)?))
 }
 
 /// Extends the memo file, if there is one, and tells what is odd. The status is [`ExitStatus::Done`] unless a record
@@ -287,7 +296,10 @@ fn finish(memo: Memo) -> io::Result<ExitStatus> {
 }
 
 fn run(args: &RunArgs) -> io::Result<ExitStatus> {
-    let Some((scenario, mut memo)) = open(&args.scenario) else { return Ok(ExitStatus::BadInput) };
+    let (scenario, mut memo) = match open(&args.scenario) {
+        Ok(opened) => opened,
+        Err(status) => return Ok(status),
+    };
     if args.events.is_some() && scenario.acceleration.tier != Tier::Off {
         eprintln!("warning: stretches that are skipped are not in the trace; --accel off executes every event");
     }
@@ -310,7 +322,10 @@ fn run(args: &RunArgs) -> io::Result<ExitStatus> {
 }
 
 fn run_check(args: &ScenarioArgs) -> io::Result<ExitStatus> {
-    let Some((scenario, _)) = open(args) else { return Ok(ExitStatus::BadInput) };
+    let scenario = match open(args) {
+        Ok((scenario, _)) => scenario,
+        Err(status) => return Ok(status),
+    };
     let refused = check::refusals(&scenario);
     if !refused.is_empty() {
         return Ok(report_refusals(args.input.flows(), &refused));
@@ -345,13 +360,21 @@ fn report_refusals(flows: &Path, refused: &[Refusal]) -> ExitStatus {
 }
 
 fn run_verify(args: &VerifyArgs) -> io::Result<ExitStatus> {
-    let Some((scenario, mut memo)) = open(&args.scenario) else { return Ok(ExitStatus::BadInput) };
+    let (scenario, mut memo) = match open(&args.scenario) {
+        Ok(opened) => opened,
+        Err(status) => return Ok(status),
+    };
     std::fs::create_dir_all(&args.out)?;
     let mut run = |scenario: &Scenario| simulate_memoised(scenario, &mut memo, &mut ProgressLine::new());
     let Verification { plain, report } = match verify(&scenario, args.ensemble, args.max_error, &mut run) {
         Ok(verification) => verification,
         Err(refused) => return Ok(report_refusals(args.scenario.input.flows(), &refused)),
     };
+    // Then runs differ for another reason than acceleration.
+    if let Some(fault) = scenario.plugins.fault() {
+        eprintln!("{fault}");
+        return Ok(ExitStatus::Plugin);
+    }
     let path = args.out.join("verify.json");
     write_report(&path, &report)?;
     let records = finish(memo)?;
@@ -391,11 +414,18 @@ fn compare(folders: &[PathBuf], accel: ReferenceTier, memo: &MemoArgs) -> io::Re
 }
 
 fn run_fcg(args: &FcgArgs) -> io::Result<ExitStatus> {
-    let Some(scenario) = load(&args.input.files(), &args.input.options()) else { return Ok(ExitStatus::BadInput) };
+    let scenario = match load(&args.input, &args.input.options()) {
+        Ok(scenario) => scenario,
+        Err(status) => return Ok(status),
+    };
     let graph = match flow_graph(&scenario, args.at) {
         Ok(graph) => graph,
         Err(NoGraph::Refused(refused)) => return Ok(report_refusals(args.input.flows(), &refused)),
         Err(NoGraph::OutOf(fault)) => return Ok(out_of(&fault)),
+        Err(NoGraph::Plugin(fault)) => {
+            eprintln!("{fault}");
+            return Ok(ExitStatus::Plugin);
+        }
     };
     let mut out = io::stdout();
     match args.format {
