@@ -86,10 +86,10 @@ fn event(criterion: &mut Criterion) {
             (flow.src, flow.dst, flow.bytes) = (0, 1, ENDLESS);
             ok(wh_add_flow(kernel, &flow, &mut id));
         }
-        let (next_event_time, run_bounded) = black_box((
-            wh_next_event_time as unsafe extern "C" fn(_, _) -> _,
-            wh_run_bounded as unsafe extern "C" fn(_, _, _, _) -> _,
-        ));
+        let next_event_time: unsafe extern "C" fn(*const WhKernel, *mut u64) -> WhStatus =
+            black_box(wh_next_event_time);
+        let run_bounded: unsafe extern "C" fn(*mut WhKernel, u64, u64, *mut u32) -> WhStatus =
+            black_box(wh_run_bounded);
         group.bench_function("c", |bencher| {
             // SAFETY: the same.
             bencher.iter(|| unsafe {
@@ -129,10 +129,8 @@ fn frame(criterion: &mut Criterion) {
         };
         let (mut now, mut step) = (0, 0);
         let mut got = frame;
-        let (inject, poll_egress) = black_box((
-            wh_inject as unsafe extern "C" fn(_, _, _) -> _,
-            wh_poll_egress as unsafe extern "C" fn(_, _) -> _,
-        ));
+        let inject: unsafe extern "C" fn(*mut WhKernel, u64, *const WhFrame) -> WhStatus = black_box(wh_inject);
+        let poll_egress: unsafe extern "C" fn(*mut WhKernel, *mut WhFrame) -> WhStatus = black_box(wh_poll_egress);
         group.bench_function("c", |bencher| {
             // SAFETY: a kernel, and pointers to locals.
             bencher.iter(|| unsafe {

@@ -6,14 +6,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
-use wormhole_kernel::accel::{Acceleration, Detector, Tier};
 use wormhole_kernel::kernel::Step;
-use wormhole_kernel::memo::{Memoisation, Precision};
 use wormhole_kernel::{
     BitRate, ExternalFrame, FabricSize, FlowEnd, FlowSpec, Kernel, Limits, LinkId, LinkSpec, NodeId, NodeKind, PortId,
-    SimTime, Span,
+    SimTime,
 };
-use wormhole_memo_fmt::Store;
 use wormhole_models::cca::{
     AnyCca, Dcqcn, DcqcnConfig, Dctcp, DctcpConfig, FixedWindow, FixedWindowConfig, Hpcc, HpccConfig, WindowRule,
 };

@@ -22,6 +22,7 @@ use crate::region::Region;
 use crate::simulation::{Simulation, each};
 use crate::status::WhStatus;
 use core::panic::AssertUnwindSafe;
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use wormhole_kernel::accel::Acceleration;
 use wormhole_kernel::memo::{Memoisation, Precision};
 use wormhole_memo_fmt::{Header, Store};
@@ -35,7 +36,7 @@ pub struct WhKernel {
     /// [`SEAL`] and the address.
     seal: usize,
     /// It has panicked: its state may be anything.
-    is_broken: bool,
+    is_broken: AtomicBool,
     tier: WhTier,
     pub(crate) simulation: Simulation,
     memo: Option<Memo>,
@@ -82,7 +83,7 @@ unsafe fn check(kernel: *const WhKernel) -> Result<(), WhStatus> {
         return Err(WhStatus::BadHandle);
     }
     // SAFETY: it is a kernel.
-    if unsafe { (*kernel).is_broken } { Err(WhStatus::Internal) } else { Ok(()) }
+    if unsafe { (*kernel).is_broken.load(Relaxed) } { Err(WhStatus::Internal) } else { Ok(()) }
 }
 
 /// Does something with a kernel.
@@ -99,11 +100,8 @@ pub(crate) unsafe fn with(kernel: *mut WhKernel, work: impl FnOnce(&mut WhKernel
         // SAFETY: a kernel, and for this call ours alone.
         work(unsafe { &mut *kernel })
     });
-    if status == WhStatus::Internal {
-        // SAFETY: the reference above is gone.
-        unsafe { (*kernel).is_broken = true };
-    }
-    status
+    // SAFETY: the reference above is gone.
+    unsafe { refuse_after(status, kernel) }
 }
 
 /// Asks a kernel something.
@@ -116,10 +114,25 @@ pub(crate) unsafe fn ask(kernel: *const WhKernel, work: impl FnOnce(&WhKernel) -
     if let Err(status) = unsafe { check(kernel) } {
         return status;
     }
-    guard(|| {
+    let status = guard(|| {
         // SAFETY: a kernel, and nobody changes it meanwhile.
         work(unsafe { &*kernel })
-    })
+    });
+    // SAFETY: still a kernel.
+    unsafe { refuse_after(status, kernel) }
+}
+
+/// A kernel in which a defect has shown is not used any more.
+///
+/// # Safety
+/// It is a kernel, and nobody has a `&mut` to it.
+#[inline]
+unsafe fn refuse_after(status: WhStatus, kernel: *const WhKernel) -> WhStatus {
+    if status == WhStatus::Internal {
+        // SAFETY: as promised.
+        unsafe { (*kernel).is_broken.store(true, Relaxed) };
+    }
+    status
 }
 
 impl WhKernel {
@@ -159,7 +172,8 @@ impl WhKernel {
         unsafe { (&raw mut (*place).seal).write(0) };
         let (simulation, store) = setup.build(&mut region, cca)?;
         let memo = store.map(|store| Memo { store, how: None });
-        let kernel = WhKernel { seal: seal_at(place), is_broken: false, tier: WhTier::Off, simulation, memo };
+        let kernel =
+            WhKernel { seal: seal_at(place), is_broken: AtomicBool::new(false), tier: WhTier::Off, simulation, memo };
         // SAFETY: the room reserved for it.
         unsafe { place.write(kernel) };
         Ok(place)
