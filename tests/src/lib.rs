@@ -36,6 +36,19 @@ pub fn root() -> PathBuf {
 /// # Panics
 /// If it cannot be built.
 pub fn wormhole_binary() -> PathBuf {
+    build(&[]).join(format!("wormhole{}", std::env::consts::EXE_SUFFIX))
+}
+
+/// An example of host-runner, built with the profile of this test.
+///
+/// # Panics
+/// If it cannot be built.
+pub fn wormhole_example(name: &str) -> PathBuf {
+    build(&["--example", name]).join("examples").join(format!("{name}{}", std::env::consts::EXE_SUFFIX))
+}
+
+/// Builds targets of host-runner with the profile of this test, and gives the folder they are in.
+fn build(targets: &[&str]) -> PathBuf {
     let test = std::env::current_exe().expect("this test's path");
     let folder = test.parent().and_then(Path::parent).expect("target/PROFILE/deps/TEST");
     let profile = match folder.file_name().and_then(|n| n.to_str()) {
@@ -44,13 +57,15 @@ pub fn wormhole_binary() -> PathBuf {
         Some(name) => name,
     };
     let status = Command::new(env!("CARGO"))
-        .args(["build", "--quiet", "--locked", "--package", "wormhole", "--profile", profile, "--target-dir"])
+        .args(["build", "--quiet", "--locked", "--package", "wormhole", "--profile", profile])
+        .args(targets)
+        .arg("--target-dir")
         .arg(folder.parent().expect("the target directory"))
         .current_dir(root())
         .status()
         .expect("cargo runs");
     assert!(status.success(), "cargo build: {status}");
-    folder.join(format!("wormhole{}", std::env::consts::EXE_SUFFIX))
+    folder.to_owned()
 }
 
 /// The names in backquotes of the first column of a table of README, in its order.

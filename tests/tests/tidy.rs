@@ -22,7 +22,7 @@ const TOP_LEVEL: [&str; 11] = [
 const SOURCES: [&str; 4] = ["kernel/src", "models/src", "memo-fmt/src", "host-runner/src"];
 
 /// Files that may hold `unsafe` code: foreign interfaces only, each block with its reason.
-const UNSAFE_ALLOWED: [&str; 0] = [];
+const UNSAFE_ALLOWED: [&str; 1] = ["host-runner/examples/rtl_peer/verilated.rs"];
 
 /// Columns in a line of code.
 const MAX_COLUMNS: usize = 120;
@@ -185,7 +185,7 @@ fn every_source_file_says_what_it_is() {
 
 #[test]
 fn no_unsafe_code() {
-    let folders = ["kernel", "models", "memo-fmt", "host-runner/src"];
+    let folders = ["kernel", "models", "memo-fmt", "host-runner"];
     let concerns = |s: &Source| s.is(&["rs"]) && s.is_under(&folders) && !UNSAFE_ALLOWED.contains(&s.path.as_str());
     no_line("unsafe code outside the foreign interfaces", concerns, has_unsafe);
 }
