@@ -62,6 +62,7 @@ pub(crate) struct Bridge<'s> {
     delivered: VecDeque<Delivery>,
     /// The token of the next frame.
     next_token: u64,
+    /// Everything up to and including this time has happened.
     now: SimTime,
     until: SimTime,
     counts: Counts,
@@ -93,11 +94,6 @@ impl<'s> Bridge<'s> {
 
     // Getters.
 
-    /// Everything up to and including this time has happened.
-    pub(crate) fn now(&self) -> SimTime {
-        self.now
-    }
-
     /// Nothing is to happen after this time.
     pub(crate) fn until(&self) -> SimTime {
         self.until
@@ -107,6 +103,16 @@ impl<'s> Bridge<'s> {
     pub(crate) fn next_event_time(&self) -> Option<SimTime> {
         let entry = self.arriving.first_key_value().map(|(&(at, ..), _)| at);
         [entry, self.simulation.next_event_time()].into_iter().flatten().min()
+    }
+
+    /// Frames that have yet to enter.
+    pub(crate) fn waiting(&self) -> usize {
+        self.arriving.len()
+    }
+
+    /// Frames that have come in and have not left: those that have yet to enter, and those in the fabric.
+    pub(crate) fn frames(&self) -> usize {
+        self.arriving.len() + self.in_flight.len()
     }
 
     /// What has been done so far.

@@ -4,6 +4,7 @@ mod addresses;
 mod bridge;
 mod capture;
 mod frame;
+mod simbricks;
 mod simulation;
 
 use crate::args::{InputArgs, ScenarioArgs};
@@ -21,6 +22,7 @@ use bridge::{Bridge, Counts};
 use capture::Capture;
 use clap::{Args, Subcommand};
 use frame::Mac;
+use simbricks::SimbricksArgs;
 use simulation::{Driven, Losses, Simulation};
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -28,12 +30,17 @@ use wormhole_kernel::{NodeId, NodeKind, SimTime};
 
 /// With what a fabric is joined.
 #[derive(Subcommand, Debug)]
-pub(crate) enum CosimCommand {}
+pub(crate) enum CosimCommand {
+    /// Join hosts with other simulators by SimBricks' Ethernet protocol.
+    Simbricks(SimbricksArgs),
+}
 
 impl CosimCommand {
     /// What is simulated.
     pub(crate) fn input(&mut self) -> &mut InputArgs {
-        match *self {}
+        match self {
+            CosimCommand::Simbricks(args) => &mut args.cosim.scenario.input,
+        }
     }
 
     /// Executes the command.
@@ -41,7 +48,9 @@ impl CosimCommand {
     /// # Errors
     /// Those of files, and of standard output.
     pub(crate) fn execute(&self) -> io::Result<ExitStatus> {
-        match *self {}
+        match self {
+            CosimCommand::Simbricks(args) => args.execute(),
+        }
     }
 }
 
@@ -76,6 +85,17 @@ pub(crate) enum Fault {
     Io(String, io::Error),
 }
 
+impl Fault {
+    /// Says on standard error what it is.
+    fn tell(&self) -> ExitStatus {
+        eprintln!("wormhole: {self}");
+        match self {
+            Fault::Peer(_) => ExitStatus::Peer,
+            Fault::Io(..) => ExitStatus::Io,
+        }
+    }
+}
+
 /// What ends the work on a bridge early.
 pub(crate) enum Break {
     /// The simulation.
@@ -106,15 +126,16 @@ fn address(text: &str) -> Result<(u32, Mac), String> {
     Ok((host, mac.parse()?))
 }
 
-/// Builds the scenario's fabric, with external ports at these hosts, and lets `work` run it through a bridge. Then
-/// writes results and says how it ended.
+/// Builds the scenario's fabric, with external ports at these hosts. `join` joins them with the others, then `work` runs
+/// it all through a bridge. Writes results, and says how it ended.
 ///
 /// # Errors
 /// Those of files, and of standard output.
-pub(crate) fn run(
+pub(crate) fn run<J>(
     args: &CosimArgs,
     ports: &[u32],
-    work: impl FnOnce(&mut Bridge<'_>) -> Result<(), Break>,
+    join: impl FnOnce() -> Result<J, Fault>,
+    work: impl FnOnce(J, &mut Bridge<'_>) -> Result<(), Break>,
 ) -> io::Result<ExitStatus> {
     let files = Files { is_open: true, ..args.scenario.input.files() };
     let Some((scenario, mut memo)) = open(&args.scenario, &files) else { return Ok(ExitStatus::BadInput) };
@@ -127,12 +148,16 @@ pub(crate) fn run(
     };
     std::fs::create_dir_all(&args.out)?;
     let capture = args.pcap.as_deref().map(Capture::create).transpose()?;
+    let joined = match join() {
+        Ok(joined) => joined,
+        Err(fault) => return Ok(fault.tell()),
+    };
     let until = args.until.unwrap_or(SimTime::MAX).min(scenario.stop);
     let (mut counts, mut fault, mut captured) = (Counts::default(), None, Ok(()));
     let driver = Driven {
         work: |simulation: &mut dyn Simulation| {
             let mut bridge = Bridge::new(simulation, &hosts, addresses, capture, until);
-            let worked = work(&mut bridge);
+            let worked = work(joined, &mut bridge);
             counts = bridge.counts();
             captured = bridge.finish();
             match worked {
@@ -160,10 +185,7 @@ pub(crate) fn run(
     let ended = if outcome.ending == Ending::StopTime { ExitStatus::Done } else { explain(&outcome) };
     Ok(match fault {
         None => ended.unless(records),
-        Some(fault) => {
-            eprintln!("wormhole: {fault}");
-            if let Fault::Io(..) = fault { ExitStatus::Io } else { ExitStatus::Peer }
-        }
+        Some(fault) => fault.tell(),
     })
 }
 
