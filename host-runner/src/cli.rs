@@ -1,6 +1,7 @@
 //! Commands and exit codes.
 
 use crate::args::{InputArgs, MemoArgs, ReferenceTier, ScenarioArgs, fraction};
+use crate::cosim::CosimCommand;
 use crate::ending::{ExitStatus, explain, out_of};
 use crate::fcg::{NoGraph, flow_graph};
 use crate::input::diagnostics::Diagnostics;
@@ -73,6 +74,9 @@ enum Command {
     Fcg(FcgArgs),
     /// Write the topology of a usual fabric, by its parameters.
     Topo(TopoCommand),
+    /// Simulate a fabric whose hosts are ports of other programs: Ethernet frames come in at one and leave by another.
+    #[command(subcommand)]
+    Cosim(CosimCommand),
 }
 
 #[derive(Args, Debug)]
@@ -152,10 +156,9 @@ impl Cli {
         tell(&found);
         let Some(file) = file else { return Err(ExitStatus::BadInput.into()) };
         if !file.arguments.is_empty() {
-            // The command's name comes before its arguments, as there are no options of all commands.
-            let own = all.find_subcommand(&arguments[1]).unwrap_or(run);
+            let (own, names) = named_command(&all, &arguments);
             let of_file = file.arguments.iter().filter(|argument| has_option(own, argument)).map(OsString::from);
-            let words = arguments[..2].iter().cloned().chain(of_file).chain(arguments[2..].iter().cloned());
+            let words = arguments[..names].iter().cloned().chain(of_file).chain(arguments[names..].iter().cloned());
             typed = parse(&words.collect::<Vec<_>>())?;
         }
         if let Some(input) = typed.command.input() {
@@ -173,9 +176,20 @@ impl Command {
                 Some(&mut scenario.input)
             }
             Command::Fcg(FcgArgs { input, .. }) => Some(input),
+            Command::Cosim(command) => Some(command.input()),
             _ => None,
         }
     }
+}
+
+/// The command that a command line names, and how many words do that. They come before all arguments, as there are no
+/// options of all commands.
+fn named_command<'c>(all: &'c clap::Command, arguments: &[OsString]) -> (&'c clap::Command, usize) {
+    let mut named = (all, 1);
+    while let Some(command) = arguments.get(named.1).and_then(|name| named.0.find_subcommand(name)) {
+        named = (command, named.1 + 1);
+    }
+    named
 }
 
 /// Whether a command has the option of an argument.
@@ -196,6 +210,7 @@ pub fn execute(cli: Cli) -> ExitCode {
         Command::Scenarios { name } => scenario_file::list(name.as_deref()),
         Command::Fcg(args) => run_fcg(&args),
         Command::Topo(command) => command.execute(),
+        Command::Cosim(command) => command.execute(),
     };
     match status {
         Ok(status) => status.into(),
@@ -215,7 +230,7 @@ pub fn execute(cli: Cli) -> ExitCode {
 pub fn open_run(arguments: &[&str]) -> Result<(Scenario, Memo), ExitCode> {
     let words = ["wormhole", "run"].iter().chain(arguments).map(OsString::from).collect();
     match Cli::from_arguments(words)?.command {
-        Command::Run(args) => open(&args.scenario).ok_or(ExitStatus::BadInput.into()),
+        Command::Run(args) => open(&args.scenario, &args.scenario.input.files()).ok_or(ExitStatus::BadInput.into()),
         _ => Err(ExitStatus::BadInput.into()),
     }
 }
@@ -236,8 +251,8 @@ fn tell(found: &Diagnostics) {
 }
 
 /// Scenario and memo of a command; tells on standard error what is odd about them.
-fn open(args: &ScenarioArgs) -> Option<(Scenario, Memo)> {
-    let scenario = load(&args.input.files(), &args.options())?;
+pub(crate) fn open(args: &ScenarioArgs, files: &Files) -> Option<(Scenario, Memo)> {
+    let scenario = load(files, &args.options())?;
     let (memo, found) = args.memo();
     tell(&found);
     Some((scenario, memo?))
@@ -245,14 +260,16 @@ fn open(args: &ScenarioArgs) -> Option<(Scenario, Memo)> {
 
 /// Extends the memo file, if there is one, and tells what is odd. The status is [`ExitStatus::Done`] unless a record
 /// has proved wrong.
-fn finish(memo: Memo) -> io::Result<ExitStatus> {
+pub(crate) fn finish(memo: Memo) -> io::Result<ExitStatus> {
     let found = memo.finish()?;
     tell(&found);
     Ok(if found.has_errors() { ExitStatus::ErrorBound } else { ExitStatus::Done })
 }
 
 fn run(args: &RunArgs) -> io::Result<ExitStatus> {
-    let Some((scenario, mut memo)) = open(&args.scenario) else { return Ok(ExitStatus::BadInput) };
+    let Some((scenario, mut memo)) = open(&args.scenario, &args.scenario.input.files()) else {
+        return Ok(ExitStatus::BadInput);
+    };
     if args.events.is_some() && scenario.acceleration.tier != Tier::Off {
         eprintln!("warning: stretches that are skipped are not in the trace; --accel off executes every event");
     }
@@ -287,7 +304,7 @@ fn simulate_with_trace(
     Ok(outcome)
 }
 
-fn report_refusals(flows: &Path, refused: &[Refusal]) -> ExitStatus {
+pub(crate) fn report_refusals(flows: &Path, refused: &[Refusal]) -> ExitStatus {
     for Refusal { flow, error } in refused {
         match flow {
             Some(index) => eprintln!("{}: error: {error} (flow {})", flows.display(), index + 1),
@@ -297,7 +314,7 @@ fn report_refusals(flows: &Path, refused: &[Refusal]) -> ExitStatus {
     ExitStatus::BadInput
 }
 
-fn write_results(folder: &Path, scenario: &Scenario, outcome: &Outcome, pfc: &PfcLog) -> io::Result<()> {
+pub(crate) fn write_results(folder: &Path, scenario: &Scenario, outcome: &Outcome, pfc: &PfcLog) -> io::Result<()> {
     let write = |name: &str, fill: &dyn Fn(&mut BufWriter<File>) -> io::Result<()>| {
         let mut out = BufWriter::new(File::create(folder.join(name))?);
         fill(&mut out)?;
@@ -318,7 +335,9 @@ fn write_results(folder: &Path, scenario: &Scenario, outcome: &Outcome, pfc: &Pf
 }
 
 fn run_verify(args: &VerifyArgs) -> io::Result<ExitStatus> {
-    let Some((scenario, mut memo)) = open(&args.scenario) else { return Ok(ExitStatus::BadInput) };
+    let Some((scenario, mut memo)) = open(&args.scenario, &args.scenario.input.files()) else {
+        return Ok(ExitStatus::BadInput);
+    };
     std::fs::create_dir_all(&args.out)?;
     let mut run = |scenario: &Scenario| {
         let progress = ProgressLine::new(scenario);

@@ -28,6 +28,8 @@ pub enum ExitStatus {
     Unlike = 9,
     /// Ranks wait for others that will never come.
     Waiting = 10,
+    /// Another program that a simulation runs together with has broken the protocol, or is gone.
+    Peer = 11,
 }
 
 impl ExitStatus {
@@ -40,7 +42,8 @@ impl ExitStatus {
     pub const HELP: &str = "Exit codes: 0 done, 1 a file cannot be read or written, 2 bad command line, 3 bad input, \
                             4 flows stalled or given up, 5 PFC deadlock, 6 out of limits, 7 a reference run differs, \
                             8 acceleration or a memo record has changed results by more than it may, \
-                            9 memo files of different models, 10 ranks wait for others that never come";
+                            9 memo files of different models, 10 ranks wait for others that never come, \
+                            11 a peer of a co-simulation has broken the protocol, or is gone";
 }
 
 impl From<ExitStatus> for ExitCode {

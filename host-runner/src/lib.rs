@@ -2,6 +2,7 @@
 
 mod args;
 pub mod cli;
+mod cosim;
 pub mod cpu;
 pub mod demo;
 pub mod ending;

@@ -4,7 +4,7 @@ use crate::cpu::CpuClock;
 use crate::memo::{Memo, MemoReport, RunStore};
 use crate::scenario::{Profile, Routing, Scenario};
 pub use crate::traffic::FlowRecord;
-use crate::traffic::Traffic;
+use crate::traffic::{Halt, Traffic};
 use crate::workload::engine::Wait;
 use crate::workload::report::JobReport;
 use std::time::{Duration, Instant};
@@ -129,7 +129,7 @@ pub fn simulate<O: Observer>(
     observer: O,
     tell: &mut dyn FnMut(Progress),
 ) -> Result<Outcome, Vec<Refusal>> {
-    with_models(scenario, Run { scenario, memo: None, observer, tell })
+    with_models(scenario, Run { scenario, memo: None, observer, driver: ToTheEnd { tell } })
 }
 
 /// As [`simulate`], but what `memo` has of earlier runs is looked up, and what is new goes there.
@@ -142,7 +142,57 @@ pub fn simulate_memoised<O: Observer>(
     observer: O,
     tell: &mut dyn FnMut(Progress),
 ) -> Result<Outcome, Vec<Refusal>> {
-    with_models(scenario, Run { scenario, memo: Some(memo), observer, tell })
+    with_models(scenario, Run { scenario, memo: Some(memo), observer, driver: ToTheEnd { tell } })
+}
+
+/// As [`simulate_memoised`], but `driver` says how far the simulation goes, and when.
+///
+/// # Errors
+/// Everything the kernel refuses.
+pub(crate) fn simulate_driven<O: Observer, D: Driver<O>>(
+    scenario: &Scenario,
+    memo: &mut Memo,
+    observer: O,
+    driver: D,
+) -> Result<Outcome, Vec<Refusal>> {
+    with_models(scenario, Run { scenario, memo: Some(memo), observer, driver })
+}
+
+/// What leads a simulation from its start to its end.
+pub(crate) trait Driver<O: Observer> {
+    /// Commands that may be waiting for their time, besides the scenario's link changes.
+    fn inputs(&self) -> usize;
+
+    /// Runs a kernel that is set up. Gives how it ended.
+    ///
+    /// # Errors
+    /// Everything the kernel refuses.
+    fn drive<M: Models>(
+        self,
+        scenario: &Scenario,
+        kernel: &mut Kernel<'_, M, O>,
+        traffic: &mut Traffic<'_>,
+    ) -> Result<Ending, Vec<Refusal>>;
+}
+
+/// Runs until all flows and jobs have ended, or to the stop time.
+struct ToTheEnd<'t> {
+    tell: &'t mut dyn FnMut(Progress),
+}
+
+impl<O: Observer> Driver<O> for ToTheEnd<'_> {
+    fn inputs(&self) -> usize {
+        0
+    }
+
+    fn drive<M: Models>(
+        self,
+        scenario: &Scenario,
+        kernel: &mut Kernel<'_, M, O>,
+        traffic: &mut Traffic<'_>,
+    ) -> Result<Ending, Vec<Refusal>> {
+        drive(scenario, kernel, traffic, self.tell)
+    }
 }
 
 /// Something to do with a scenario's models. Every profile and router is a type of its own.
@@ -185,24 +235,25 @@ fn ps_models<R: Router>(scenario: &Scenario, router: R) -> ModelSet<'_, Ps<'_, R
     models
 }
 
-/// A run of a scenario to its end.
-struct Run<'r, O> {
+/// A run of a scenario.
+struct Run<'r, O, D> {
     scenario: &'r Scenario,
     memo: Option<&'r mut Memo>,
     observer: O,
-    tell: &'r mut dyn FnMut(Progress),
+    driver: D,
 }
 
-impl<O: Observer> WithModels for Run<'_, O> {
+impl<O: Observer, D: Driver<O>> WithModels for Run<'_, O, D> {
     type Output = Result<Outcome, Vec<Refusal>>;
 
     fn with<M: Models>(self, models: ModelSet<'_, M>) -> Self::Output {
-        let Run { scenario, mut memo, observer, tell } = self;
+        let Run { scenario, mut memo, observer, driver } = self;
         let how = memo.as_ref().and_then(|memo| memo.how(scenario.acceleration.tier));
         // Before the kernel, which borrows it for as long as it lives.
         let mut records = vec![0u64; memo.as_ref().filter(|_| how.is_some()).map_or(0, |memo| memo.limit_words())];
         let mut store = RunStore::new(&mut records);
-        let limits = limits(scenario);
+        let mut limits = limits(scenario);
+        limits.inputs += driver.inputs();
         let mut memory = memory::<M, O>(scenario, &limits, &models);
         let mut kernel = kernel(scenario, &mut memory, models, &limits, observer)?;
         kernel.accelerate(scenario.acceleration).map_err(refused)?;
@@ -211,7 +262,7 @@ impl<O: Observer> WithModels for Run<'_, O> {
             memo.begin(Header { format_version, kernel_version, models: kernel.memo_models() }, &mut store);
             kernel.memoise(&mut store, how).map_err(refused)?;
         }
-        let mut outcome = run(scenario, kernel, tell)?;
+        let mut outcome = run(scenario, kernel, driver)?;
         outcome.memo.bytes = store.bytes();
         if let Some(memo) = memo {
             memo.end(&outcome.memo.counts, store);
@@ -249,11 +300,11 @@ pub(crate) fn kernel<'a, M: Models, O: Observer>(
 fn run<M: Models, O: Observer>(
     scenario: &Scenario,
     mut kernel: Kernel<'_, M, O>,
-    tell: &mut dyn FnMut(Progress),
+    driver: impl Driver<O>,
 ) -> Result<Outcome, Vec<Refusal>> {
     let mut traffic = add_inputs(scenario, &mut kernel)?;
     let (cpu, wall) = (CpuClock::start(), Instant::now());
-    let ending = drive(scenario, &mut kernel, &mut traffic, tell)?;
+    let ending = driver.drive(scenario, &mut kernel, &mut traffic)?;
     // What is parked at the stop time has counted nothing since.
     kernel.wake_all();
     let (cpu, wall) = (cpu.elapsed(), wall.elapsed());
@@ -310,30 +361,51 @@ pub(crate) fn drive<M: Models, O: Observer>(
         return halt.into_ending();
     }
     while !traffic.is_done() {
-        let next = traffic.next_time().filter(|&at| at <= scenario.stop);
-        let limit = next.unwrap_or(scenario.stop);
-        let step = match traffic.run(limit, kernel) {
-            Ok(step) => step,
-            Err(fault) => return Ok(Ending::OutOf(fault)),
+        let Stretch { step, goes_on } = match advance(scenario.stop, &mut now, kernel, traffic) {
+            Ok(stretch) => stretch,
+            Err(halt) => return halt.into_ending(),
         };
         tell(Progress { now: kernel.now(), flows: traffic.ended() as u64, events: kernel.totals().events });
-        now = match step {
-            // In the midst of an instant jobs are told nothing: what they do is not to depend on where a slice ends.
-            Step::Budget => continue,
-            Step::Completed | Step::OutputFull => kernel.now(),
-            Step::Reached => limit,
-            // Jobs may have gone on after the last event of the kernel.
-            Step::Idle | Step::Stalled => next.unwrap_or(now.max(kernel.now())),
-        };
-        match traffic.advance(now, kernel) {
-            Err(halt) => return halt.into_ending(),
-            Ok(()) if next.is_some() || traffic.is_done() => {}
-            Ok(()) if step == Step::Reached => return Ok(Ending::StopTime),
-            Ok(()) if matches!(step, Step::Idle | Step::Stalled) => return Ok(stuck(scenario, kernel, traffic)),
-            Ok(()) => {}
+        match step {
+            _ if goes_on || traffic.is_done() => {}
+            Step::Reached => return Ok(Ending::StopTime),
+            Step::Idle | Step::Stalled => return Ok(stuck(scenario, kernel, traffic)),
+            Step::Budget | Step::Completed | Step::OutputFull => {}
         }
     }
     Ok(Ending::Done)
+}
+
+/// What [`advance`] has come to.
+pub(crate) struct Stretch {
+    /// Why it returned.
+    pub(crate) step: Step,
+    /// Jobs had something to do by themselves: there may be more before the limit.
+    pub(crate) goes_on: bool,
+}
+
+/// Runs the kernel to `limit` at most, and tells jobs what has ended. `now` is how far jobs have been told of.
+///
+/// # Errors
+/// A capacity is used up, or what jobs do makes no sense.
+pub(crate) fn advance<M: Models, O: Observer>(
+    limit: SimTime,
+    now: &mut SimTime,
+    kernel: &mut Kernel<'_, M, O>,
+    traffic: &mut Traffic<'_>,
+) -> Result<Stretch, Halt> {
+    let next = traffic.next_time().filter(|&at| at <= limit);
+    let step = traffic.run(next.unwrap_or(limit), kernel).map_err(Halt::OutOf)?;
+    *now = match step {
+        // In the midst of an instant jobs are told nothing: what they do is not to depend on where a slice ends.
+        Step::Budget => return Ok(Stretch { step, goes_on: true }),
+        Step::Completed | Step::OutputFull => kernel.now(),
+        Step::Reached => next.unwrap_or(limit),
+        // Jobs may have gone on after the last event of the kernel.
+        Step::Idle | Step::Stalled => next.unwrap_or((*now).max(kernel.now())),
+    };
+    traffic.advance(*now, kernel)?;
+    Ok(Stretch { step, goes_on: next.is_some() })
 }
 
 /// Nothing moves any more, and not all is done.

@@ -99,6 +99,7 @@ fn case_files(case: &str) -> Files {
         config: optional("config.txt").map(Source::File),
         link_events: optional("events.txt"),
         jobs: Vec::new(),
+        is_open: false,
     }
 }
 
