@@ -30,6 +30,8 @@ pub enum ExitStatus {
     Waiting = 10,
     /// Another program that a simulation runs together with has broken the protocol, or is gone.
     Peer = 11,
+    /// A frame was later than the hard limit of real time.
+    Late = 12,
 }
 
 impl ExitStatus {
@@ -43,7 +45,8 @@ impl ExitStatus {
                             4 flows stalled or given up, 5 PFC deadlock, 6 out of limits, 7 a reference run differs, \
                             8 acceleration or a memo record has changed results by more than it may, \
                             9 memo files of different models, 10 ranks wait for others that never come, \
-                            11 a peer of a co-simulation has broken the protocol, or is gone";
+                            11 a peer of a co-simulation has broken the protocol, or is gone, \
+                            12 a frame later than the hard limit of real time";
 }
 
 impl From<ExitStatus> for ExitCode {

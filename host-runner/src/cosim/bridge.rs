@@ -94,6 +94,11 @@ impl<'s> Bridge<'s> {
 
     // Getters.
 
+    /// Everything up to and including this time has happened.
+    pub(crate) fn now(&self) -> SimTime {
+        self.now
+    }
+
     /// Nothing is to happen after this time.
     pub(crate) fn until(&self) -> SimTime {
         self.until

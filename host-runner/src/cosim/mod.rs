@@ -3,9 +3,13 @@
 mod addresses;
 mod bridge;
 mod capture;
+mod device;
 mod frame;
+mod lateness;
+mod pacer;
 mod simbricks;
 mod simulation;
+mod tap;
 
 use crate::args::{InputArgs, ScenarioArgs};
 use crate::cli::{finish, open, report_refusals, write_results};
@@ -26,13 +30,16 @@ use simbricks::SimbricksArgs;
 use simulation::{Driven, Losses, Simulation};
 use std::io::{self, Write};
 use std::path::PathBuf;
-use wormhole_kernel::{NodeId, NodeKind, SimTime};
+use tap::TapArgs;
+use wormhole_kernel::{NodeId, NodeKind, SimTime, Span};
 
 /// With what a fabric is joined.
 #[derive(Subcommand, Debug)]
 pub(crate) enum CosimCommand {
     /// Join hosts with other simulators by SimBricks' Ethernet protocol.
     Simbricks(SimbricksArgs),
+    /// Join hosts with network interfaces of this machine, in real time.
+    Tap(TapArgs),
 }
 
 impl CosimCommand {
@@ -40,6 +47,7 @@ impl CosimCommand {
     pub(crate) fn input(&mut self) -> &mut InputArgs {
         match self {
             CosimCommand::Simbricks(args) => &mut args.cosim.scenario.input,
+            CosimCommand::Tap(args) => &mut args.cosim.scenario.input,
         }
     }
 
@@ -50,6 +58,7 @@ impl CosimCommand {
     pub(crate) fn execute(&self) -> io::Result<ExitStatus> {
         match self {
             CosimCommand::Simbricks(args) => args.execute(),
+            CosimCommand::Tap(args) => args.execute(),
         }
     }
 }
@@ -83,6 +92,19 @@ pub(crate) enum Fault {
     /// Something of the system does not work.
     #[error("{0}: {1}")]
     Io(String, io::Error),
+    /// Real time was not kept.
+    #[error("a frame would leave {} us after its time; the hard limit is {} us", us(*late), us(*limit))]
+    Late {
+        /// How late it is.
+        late: Span,
+        /// How late it may be.
+        limit: Span,
+    },
+}
+
+/// A span in microseconds.
+fn us(span: Span) -> f64 {
+    span.0 as f64 / 1e6
 }
 
 impl Fault {
@@ -92,6 +114,7 @@ impl Fault {
         match self {
             Fault::Peer(_) => ExitStatus::Peer,
             Fault::Io(..) => ExitStatus::Io,
+            Fault::Late { .. } => ExitStatus::Late,
         }
     }
 }
