@@ -15,7 +15,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Message types, with the owner's bit as the producer sets it.
 pub const SYNC: u8 = 0x80;
@@ -31,6 +31,23 @@ pub const LISTENER: [u64; 10] = [1, 1, 0, 1_600, 64, 102_400, 1_600, 64, 1, 80];
 pub const MEMORY: u64 = 204_800;
 /// What a connecter says: version, flags, upper protocol, and where its introduction begins.
 pub const CONNECTER: [u64; 4] = [1, 1, 1, 32];
+
+/// No test waits longer: then what it waits for does not come.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// Waiting for the other side.
+struct Wait(Instant);
+
+impl Wait {
+    fn begins() -> Wait {
+        Wait(Instant::now())
+    }
+
+    fn goes_on(&self) {
+        assert!(self.0.elapsed() < PATIENCE, "the other side does nothing");
+        std::thread::yield_now();
+    }
+}
 
 /// One side of a ring, in bytes of the memory.
 struct Ring {
@@ -105,11 +122,15 @@ pub fn say(socket: &UnixStream, bytes: &[u8], file: Option<&File>) {
 }
 
 /// Connects to a socket as soon as somebody listens on it.
+///
+/// # Panics
+/// If nobody does.
 pub fn dial(path: &Path) -> UnixStream {
+    let wait = Wait::begins();
     loop {
         match UnixStream::connect(path) {
             Ok(socket) => return socket,
-            Err(_) => std::thread::sleep(Duration::from_millis(1)),
+            Err(_) => wait.goes_on(),
         }
     }
 }
@@ -179,9 +200,13 @@ impl Peer {
     }
 
     /// Sends a message that takes the latency from `now` on, as soon as there is room.
+    ///
+    /// # Panics
+    /// If there is none for long.
     pub fn send(&mut self, now: u64, own_type: u8, payload: &[u8]) {
+        let wait = Wait::begins();
         while !self.try_send(now + self.latency, own_type, payload, payload.len() as u16) {
-            std::thread::yield_now();
+            wait.goes_on();
         }
     }
 
@@ -214,20 +239,27 @@ impl Peer {
     }
 
     /// Waits for a message.
+    ///
+    /// # Panics
+    /// If none comes for long.
     pub fn receive(&mut self) -> Received {
+        let wait = Wait::begins();
         loop {
             match self.peek() {
                 Some(message) => {
                     self.done(&message);
                     return message;
                 }
-                None => std::thread::yield_now(),
+                None => wait.goes_on(),
             }
         }
     }
 
     /// Keeps time with the other side, as SimBricks' programs do, up to `until` or until the other side ends it. Sends
     /// `frames` at their times. Gives the packets that have come, with their stamps.
+    ///
+    /// # Panics
+    /// If the other side does nothing for long.
     pub fn play(&mut self, frames: &[(u64, Vec<u8>)], until: u64) -> Vec<(u64, Vec<u8>)> {
         let (mut now, mut told, mut packets) = (0, None, Vec::new());
         let mut frames: VecDeque<_> = frames.iter().collect();
@@ -241,6 +273,7 @@ impl Peer {
                 self.send(now, SYNC, &[]);
                 told = Some(now);
             }
+            let wait = Wait::begins();
             let next = loop {
                 match self.peek() {
                     Some(message) if message.stamp > now && message.own_type != TERMINATE => break message.stamp,
@@ -252,7 +285,7 @@ impl Peer {
                             _ => {}
                         }
                     }
-                    None => std::thread::yield_now(),
+                    None => wait.goes_on(),
                 }
             };
             let own = frames.front().map_or(u64::MAX, |(at, _)| *at).min(told.unwrap_or(0) + self.latency);
