@@ -26,8 +26,8 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use wormhole_kernel::SimTime;
 use wormhole_kernel::accel::Tier;
+use wormhole_kernel::{Observer, SimTime};
 
 /// Packet-level simulator of the networks that train large models.
 #[derive(Parser, Debug)]
@@ -299,7 +299,9 @@ fn simulate_with_trace(
     let mut tell = |p| progress.tell(p);
     let Some(path) = trace else { return Ok(simulate_memoised(scenario, memo, pfc, &mut tell)) };
     let mut trace = EventTrace::new(File::create(path)?);
-    let outcome = simulate_memoised(scenario, memo, (pfc, &mut trace), &mut tell);
+    // Behind a pointer: a kernel of its own for what is slow anyway would cost more to compile than it saves.
+    let mut observer = (pfc, &mut trace);
+    let outcome = simulate_memoised(scenario, memo, &mut observer as &mut dyn Observer, &mut tell);
     trace.finish()?;
     Ok(outcome)
 }

@@ -149,17 +149,17 @@ pub fn simulate_memoised<O: Observer>(
 ///
 /// # Errors
 /// Everything the kernel refuses.
-pub(crate) fn simulate_driven<O: Observer, D: Driver<O>>(
+pub(crate) fn simulate_driven(
     scenario: &Scenario,
     memo: &mut Memo,
-    observer: O,
-    driver: D,
+    observer: &mut dyn Observer,
+    driver: impl Driver,
 ) -> Result<Outcome, Vec<Refusal>> {
     with_models(scenario, Run { scenario, memo: Some(memo), observer, driver })
 }
 
 /// What leads a simulation from its start to its end.
-pub(crate) trait Driver<O: Observer> {
+pub(crate) trait Driver {
     /// Commands that may be waiting for their time, besides the scenario's link changes.
     fn inputs(&self) -> usize;
 
@@ -167,7 +167,7 @@ pub(crate) trait Driver<O: Observer> {
     ///
     /// # Errors
     /// Everything the kernel refuses.
-    fn drive<M: Models>(
+    fn drive<M: Models, O: Observer>(
         self,
         scenario: &Scenario,
         kernel: &mut Kernel<'_, M, O>,
@@ -180,12 +180,12 @@ struct ToTheEnd<'t> {
     tell: &'t mut dyn FnMut(Progress),
 }
 
-impl<O: Observer> Driver<O> for ToTheEnd<'_> {
+impl Driver for ToTheEnd<'_> {
     fn inputs(&self) -> usize {
         0
     }
 
-    fn drive<M: Models>(
+    fn drive<M: Models, O: Observer>(
         self,
         scenario: &Scenario,
         kernel: &mut Kernel<'_, M, O>,
@@ -243,7 +243,7 @@ struct Run<'r, O, D> {
     driver: D,
 }
 
-impl<O: Observer, D: Driver<O>> WithModels for Run<'_, O, D> {
+impl<O: Observer, D: Driver> WithModels for Run<'_, O, D> {
     type Output = Result<Outcome, Vec<Refusal>>;
 
     fn with<M: Models>(self, models: ModelSet<'_, M>) -> Self::Output {
@@ -300,7 +300,7 @@ pub(crate) fn kernel<'a, M: Models, O: Observer>(
 fn run<M: Models, O: Observer>(
     scenario: &Scenario,
     mut kernel: Kernel<'_, M, O>,
-    driver: impl Driver<O>,
+    driver: impl Driver,
 ) -> Result<Outcome, Vec<Refusal>> {
     let mut traffic = add_inputs(scenario, &mut kernel)?;
     let (cpu, wall) = (CpuClock::start(), Instant::now());

@@ -5,6 +5,7 @@ pub mod component;
 pub mod drive;
 pub mod phases;
 pub mod recurring;
+pub mod simbricks_peer;
 pub mod swarm;
 
 use std::fs;

@@ -2,6 +2,8 @@
 
 mod addresses;
 mod bridge;
+#[cfg(test)]
+mod bridge_tests;
 mod capture;
 mod device;
 mod frame;
@@ -177,7 +179,9 @@ pub(crate) fn run<J>(
     };
     let until = args.until.unwrap_or(SimTime::MAX).min(scenario.stop);
     let (mut counts, mut fault, mut captured) = (Counts::default(), None, Ok(()));
+    let losses = Losses::default();
     let driver = Driven {
+        losses: losses.clone(),
         work: |simulation: &mut dyn Simulation| {
             let mut bridge = Bridge::new(simulation, &hosts, addresses, capture, until);
             let worked = work(joined, &mut bridge);
@@ -194,7 +198,7 @@ pub(crate) fn run<J>(
         },
     };
     let mut pfc = PfcLog::default();
-    let outcome = match simulate_driven(&scenario, &mut memo, (&mut pfc, Losses::default()), driver) {
+    let outcome = match simulate_driven(&scenario, &mut memo, &mut (&mut pfc, losses), driver) {
         Ok(outcome) => outcome,
         Err(refused) => return Ok(report_refusals(args.scenario.input.flows(), &refused)),
     };

@@ -3,6 +3,8 @@
 use crate::scenario::Scenario;
 use crate::simulate::{Driver, Ending, Refusal, Stretch, advance};
 use crate::traffic::{Halt, Traffic};
+use std::cell::RefCell;
+use std::rc::Rc;
 use wormhole_kernel::packet::{Packet, PacketKind};
 use wormhole_kernel::{Error, ExternalFrame, Kernel, Models, Observer, PortId, SimTime, Step};
 
@@ -34,22 +36,23 @@ pub(crate) trait Simulation {
     fn poll_lost(&mut self) -> Option<u64>;
 }
 
-/// Tokens of external frames that were lost.
-#[derive(Default)]
-pub(crate) struct Losses(Vec<u64>);
+/// Tokens of external frames that were lost: an observer, of which there are two hands.
+#[derive(Clone, Default)]
+pub(crate) struct Losses(Rc<RefCell<Vec<u64>>>);
 
 impl Observer for Losses {
     fn dropped(&mut self, _: SimTime, _: PortId, frame: &Packet) {
         if frame.kind() == PacketKind::External {
-            self.0.push(frame.seq);
+            self.0.borrow_mut().push(frame.seq);
         }
     }
 }
 
 /// A kernel with its flows.
 struct Running<'r, 'k, 's, M: Models, O: Observer> {
-    kernel: &'r mut Kernel<'k, M, (O, Losses)>,
+    kernel: &'r mut Kernel<'k, M, O>,
     traffic: &'r mut Traffic<'s>,
+    losses: Losses,
     /// How far jobs have been told of.
     now: SimTime,
 }
@@ -81,29 +84,32 @@ impl<M: Models, O: Observer> Simulation for Running<'_, '_, '_, M, O> {
     }
 
     fn poll_lost(&mut self) -> Option<u64> {
-        self.kernel.observer.1.0.pop()
+        self.losses.0.borrow_mut().pop()
     }
 }
 
 /// Lets `work` do with a simulation what it likes.
 pub(crate) struct Driven<F> {
+    /// What the simulation's observer sees lost.
+    pub(crate) losses: Losses,
     /// What is done.
     pub(crate) work: F,
 }
 
-impl<O: Observer, F: FnOnce(&mut dyn Simulation) -> Result<(), Halt>> Driver<(O, Losses)> for Driven<F> {
+impl<F: FnOnce(&mut dyn Simulation) -> Result<(), Halt>> Driver for Driven<F> {
     fn inputs(&self) -> usize {
         INPUTS
     }
 
-    fn drive<M: Models>(
+    fn drive<M: Models, O: Observer>(
         self,
         _: &Scenario,
-        kernel: &mut Kernel<'_, M, (O, Losses)>,
+        kernel: &mut Kernel<'_, M, O>,
         traffic: &mut Traffic<'_>,
     ) -> Result<Ending, Vec<Refusal>> {
+        let Driven { losses, work } = self;
         let started = traffic.advance(SimTime::ZERO, kernel);
-        let worked = started.and_then(|()| (self.work)(&mut Running { kernel, traffic, now: SimTime::ZERO }));
+        let worked = started.and_then(|()| work(&mut Running { kernel, traffic, losses, now: SimTime::ZERO }));
         match worked {
             Err(halt) => halt.into_ending(),
             Ok(()) if traffic.is_done() => Ok(Ending::Done),

@@ -136,10 +136,11 @@ impl<'b, 's> Session<'b, 's> {
         let deadline = Instant::now() + patience;
         for peer in &mut self.peers {
             peer.end(self.now);
-            // Who is gone, or hangs, needs no leave.
-            while !peer.has_ended() && !peer.is_lost(SimTime::MAX) && Instant::now() < deadline {
+            loop {
                 peer.flush();
-                if !peer.is_behind() || peer.look_at_socket().is_err() {
+                // Who is gone needs no leave.
+                let is_over = !peer.is_behind() || peer.is_lost(SimTime::MAX) || Instant::now() >= deadline;
+                if is_over || peer.look_at_socket().is_err() {
                     break;
                 }
                 thread::yield_now();
