@@ -6,7 +6,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -192,6 +192,43 @@ fn round_trips(ping: &mut Command, count: u32) -> Vec<f64> {
     times
 }
 
+/// A ping under way. It is ended when this is dropped.
+struct Pings {
+    child: Child,
+    out: BufReader<ChildStdout>,
+}
+
+impl Pings {
+    /// Starts it, and returns when the first answer is there.
+    fn start(mut ping: Command) -> Pings {
+        let mut child = ping.stdout(Stdio::piped()).spawn().expect("ping runs");
+        let out = BufReader::new(child.stdout.take().expect("a pipe"));
+        let mut pings = Pings { child, out };
+        let mut line = String::new();
+        while !line.contains("time=") {
+            line.clear();
+            assert!(pings.out.read_line(&mut line).expect("a line") > 0, "ping has no answer");
+        }
+        pings
+    }
+
+    /// Waits for its end, and gives what it has said since.
+    fn end(&mut self) -> String {
+        let mut out = String::new();
+        self.out.read_to_string(&mut out).expect("UTF-8");
+        assert!(self.child.wait().expect("ping ends").success(), "{out}");
+        out
+    }
+}
+
+impl Drop for Pings {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 /// Greatest lateness of a run, in microseconds; prints what it says of lateness.
 #[track_caller]
 fn max_lateness(test: &str, said: &Said) -> f64 {
@@ -271,22 +308,18 @@ fn late_frames_are_delivered_unless_there_is_a_hard_limit() {
         println!("stood still for {:?}", started.elapsed());
     };
     let running = place.start_with_taps("");
-    round_trips(&mut place.ping(1, "-W 5"), 1);
-    let mut pings = place.ping(50, "-i 0.02 -W 5").stdout(Stdio::piped()).spawn().expect("ping runs");
-    std::thread::sleep(Duration::from_millis(300));
+    let mut pings = Pings::start(place.ping(50, "-i 0.02 -W 5"));
     stand_still(&running);
-    let mut out = String::new();
-    pings.stdout.take().expect("a pipe").read_to_string(&mut out).expect("UTF-8");
-    assert!(pings.wait().expect("ping ends").success() && out.contains(" 0% packet loss"), "{out}");
+    let out = pings.end();
+    assert!(out.contains(" 0% packet loss"), "{out}");
     let max = max_lateness("ping through a simulation that stands still for 500 ms", &running.stop("INT").succeeds());
     assert!(max >= 250_000.0, "it stood still, but frames were {max} us late at most");
 
     let running = place.start_with_taps("--hard-limit 250ms");
-    let mut pings = place.ping(1_000, "-i 0.02").stdout(Stdio::null()).spawn().expect("ping runs");
-    std::thread::sleep(Duration::from_millis(600));
+    let pings = Pings::start(place.ping(1_000, "-i 0.02"));
     stand_still(&running);
     let said = running.end();
-    pings.kill().and_then(|()| pings.wait()).expect("ping ends");
+    drop(pings);
     max_lateness("with a hard limit of 250 ms, while it was kept", &said);
     said.tells(12, "the hard limit is 250000 us");
 

@@ -32,7 +32,7 @@ fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            let causes = std::iter::successors(error.source(), |cause| cause.source());
+            let causes = std::iter::successors(error.source(), |&cause| cause.source());
             let told = causes.fold(error.to_string(), |told, cause| format!("{told}: {cause}"));
             eprintln!("rtl_peer: {told}");
             ExitCode::FAILURE

@@ -1,7 +1,7 @@
 //! Network interfaces of Linux as places where frames come in and go out: TAP devices and packet sockets.
 //!
-//! The `unsafe` code is here: three calls to the system for which no crate has a safe function. Each gets a pointer to a
-//! struct that lives as long as the call, and its size.
+//! The `unsafe` code is here: three calls to the system for which no crate has a safe function. Each gets a pointer to
+//! a struct that lives as long as the call, and its size.
 #![allow(unsafe_code)]
 
 use nix::errno::Errno;
@@ -134,7 +134,7 @@ fn interface_request(name: &str) -> io::Result<libc::ifreq> {
         let message = format!("a name of an interface has 1 to {} bytes, none of them / or %", libc::IFNAMSIZ - 1);
         return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
     }
-    // SAFETY: the struct is of integers and arrays of them, and a union of such and of pointers: zero is a value of all.
+    // SAFETY: the struct is of integers, arrays of them, and a union of such and of pointers: zero is a value of all.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
         *to = from as libc::c_char;

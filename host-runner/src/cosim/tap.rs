@@ -20,7 +20,7 @@ const ROUND: usize = 256;
 /// If there is much to do, interfaces have their turn after so much simulated time.
 const SLICE: Span = Span::from_us(100);
 
-/// A simulation so far behind the clock takes no frames in: they wait, and at last are lost, where the system keeps them.
+/// A simulation so far behind the clock takes no frames in: they wait, and at last are lost, in the system's queues.
 const FAR_BEHIND: Span = Span::from_us(1_000_000);
 
 #[derive(Args, Debug)]
