@@ -1,5 +1,5 @@
-// The queue under Verilator behind a C interface: cycles are run a quantum at a time, so that the simulator on the other
-// side crosses it once a quantum, not once a cycle. The structs are those of axis.rs.
+// The queue under Verilator behind a C interface: cycles are run a quantum at a time, so that the simulator on the
+// other side crosses it once a quantum, not once a cycle. The structs are those of axis.rs.
 #include "Vecn_queue.h"
 #include "verilated.h"
 #include <cstdint>
@@ -63,8 +63,8 @@ Rtl *rtl_new(uint32_t threshold) try {
     return nullptr;
 }
 
-// Runs `cycles` cycles. `ready` has a byte a cycle: whether what the queue gives is taken. Writes the pins of each cycle,
-// and returns how many of the offered beats the queue has taken: the first ones.
+// Runs `cycles` cycles. `ready` has a byte a cycle: whether what the queue gives is taken. Writes the pins of each
+// cycle, and returns how many of the offered beats the queue has taken: the first ones.
 size_t rtl_run(Rtl *rtl, size_t cycles, const rtl_offer *offers, size_t offer_count, const uint8_t *ready,
                rtl_pins *pins) {
     Vecn_queue &top = rtl->top;
