@@ -122,7 +122,7 @@ mod tests {
     /// From 02:..:01 to 02:..:02, IPv4 with ECT(0), UDP from port 0x1234 to 0x5678. The sum of the header is right.
     const UDP: [u8; 42] = [
         0x02, 0, 0, 0, 0, 2, 0x02, 0, 0, 0, 0, 1, 0x08, 0, // Ethernet
-        0x45, 0x02, 0, 28, 0, 0, 0, 0, 64, 17, 0x66, 0xcb, 10, 0, 0, 1, 10, 0, 0, 2, // IPv4
+        0x45, 0x02, 0, 28, 0, 0, 0, 0, 64, 17, 0x66, 0xcd, 10, 0, 0, 1, 10, 0, 0, 2, // IPv4
         0x12, 0x34, 0x56, 0x78, 0, 8, 0, 0, // UDP
     ];
 

@@ -144,7 +144,10 @@ impl<'o> Opening<'o> {
     fn go_on(&mut self) -> Result<(), Fault> {
         if let Some(socket) = self.meet().map_err(|error| self.io(error))? {
             socket.set_nonblocking(true).map_err(|error| self.io(error))?;
-            self.introduce(&socket).map_err(|error| self.io(error))?;
+            self.introduce(&socket).map_err(|error| match error.kind() {
+                ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => self.gone(),
+                _ => self.io(error),
+            })?;
             self.stage = Stage::Introducing { socket, bytes: Vec::new(), memory: None };
         }
         if let Stage::Introducing { .. } = self.stage {
@@ -193,10 +196,8 @@ impl<'o> Opening<'o> {
         let Stage::Introducing { socket, bytes, memory } = &mut self.stage else { return Ok(()) };
         match receive(socket) {
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
-            Err(error) => return Err(peer(format!("the peer is gone before it has introduced itself: {error}"))),
-            Ok((got, _)) if got.is_empty() => {
-                return Err(peer("the peer is gone before it has introduced itself".into()));
-            }
+            Err(_) => return Err(self.gone()),
+            Ok((got, _)) if got.is_empty() => return Err(self.gone()),
             Ok((got, descriptors)) => {
                 bytes.extend(got);
                 for descriptor in descriptors {
@@ -241,6 +242,10 @@ impl<'o> Opening<'o> {
             outgoing: Producer::new(memory, ours),
             is_synchronised: terms.is_synchronised,
         })
+    }
+
+    fn gone(&self) -> Fault {
+        Fault::Peer(format!("{}: the peer is gone before it has introduced itself", self.side.socket().display()))
     }
 
     fn io(&self, error: io::Error) -> Fault {
