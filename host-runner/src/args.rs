@@ -130,6 +130,7 @@ impl InputArgs {
             config: self.models.config.clone().map(Source::File).or(config),
             link_events: self.models.link_events.clone(),
             jobs,
+            is_open: false,
         }
     }
 
