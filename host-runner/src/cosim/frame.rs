@@ -60,8 +60,8 @@ pub(crate) fn addresses(frame: &[u8]) -> Option<(Mac, Mac)> {
     Some((Mac(*destination), Mac(*rest.first_chunk()?)))
 }
 
-/// Bytes of a frame on a wire: with its check sequence, padded if it is short. Preamble and gap are not counted, as they
-/// are not for the other frames of a fabric.
+/// Bytes of a frame on a wire: with its check sequence, padded if it is short. Preamble and gap are not counted, as
+/// they are not for the other frames of a fabric.
 pub(crate) fn wire_bytes(frame: &[u8]) -> usize {
     (frame.len() + CHECK_SEQUENCE).max(SHORTEST)
 }

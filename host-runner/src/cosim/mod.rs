@@ -151,8 +151,8 @@ fn address(text: &str) -> Result<(u32, Mac), String> {
     Ok((host, mac.parse()?))
 }
 
-/// Builds the scenario's fabric, with external ports at these hosts. `join` joins them with the others, then `work` runs
-/// it all through a bridge. Writes results, and says how it ended.
+/// Builds the scenario's fabric, with external ports at these hosts. `join` joins them with the others, then `work`
+/// runs it all through a bridge. Writes results, and says how it ended.
 ///
 /// # Errors
 /// Those of files, and of standard output.

@@ -72,7 +72,7 @@ impl Links {
             let arg = Arg::new(name).long(name).value_name(value).value_parser(parser).help(help);
             arg.action(ArgAction::Append).help_heading("SimBricks")
         };
-        let path = || ValueParser::from(value_parser!(PathBuf));
+        let path = || value_parser!(PathBuf);
         [
             option("listen", "SOCKET", path(), "Make this Unix socket, and let the peer connect to it"),
             option("connect", "SOCKET", path(), "Connect to the peer's Unix socket"),
