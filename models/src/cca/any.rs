@@ -91,7 +91,9 @@ macro_rules! cca_set {
 
             fn coast(&self, state: &mut AnyCcaState, before: &AnyCcaState, rounds: u64) {
                 match self {
-                    $($(#[cfg($condition)])? AnyCca::$name(model) => model.coast(state.get_mut(), before.get(), rounds),)*
+                    $($(#[cfg($condition)])? AnyCca::$name(model) => {
+                        model.coast(state.get_mut(), before.get(), rounds)
+                    })*
                 }
             }
         }
