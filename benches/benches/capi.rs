@@ -1,8 +1,8 @@
 //! What it costs to cross the C interface: the same work done through its functions and directly.
 //!
 //! The difference of `event/c` and `event/rust` is that of two crossings per event (`wh_next_event_time`,
-//! `wh_run_bounded`), that of `frame/c` and `frame/rust` of two per frame (`wh_inject`, `wh_poll_egress`). `idle` is the
-//! pair of `event` when nothing is due: there is little beside the crossings, and so little noise.
+//! `wh_run_bounded`), that of `frame/c` and `frame/rust` of two per frame (`wh_inject`, `wh_poll_egress`).
+//! `idle` is the pair of `event` when nothing is due: there is little beside the crossings, and so little noise.
 //! Functions are called through pointers the compiler knows nothing of, as a program in C does.
 #![allow(unsafe_code, reason = "it calls a foreign interface")]
 
