@@ -305,15 +305,15 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let filled = self.fill(id, arena.get_mut(block));
         self.arena = arena;
         match filled {
-            Some(()) => Some(block),
-            None => {
-                self.arena.free(&mut block);
-                None
-            }
+            // Mostly much less than it may take.
+            Some(words) => self.arena.shorten(&mut block, words),
+            None => self.arena.free(&mut block),
         }
+        filled.map(|_| block)
     }
 
-    fn fill(&mut self, id: PartitionId, words: &mut [u64]) -> Option<()> {
+    /// Writes the snapshot; gives its length.
+    fn fill(&mut self, id: PartitionId, words: &mut [u64]) -> Option<usize> {
         let (mut qps, ports) = (0, self.partitions.get(id).ports);
         let store = &mut Store { words, at: HEADER_WORDS };
         for_each_port!(self, id, port, {
@@ -343,7 +343,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         self.store_witness(store, id);
         let header = [qps << 32 | u64::from(ports), items, cca_at, ids_at, pending_at];
         store.words[..HEADER_WORDS].copy_from_slice(&header);
-        Some(())
+        Some(store.at)
     }
 
     fn store_ids(&self, store: &mut Store<'_>, id: PartitionId) {
