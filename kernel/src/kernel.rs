@@ -42,7 +42,7 @@ use crate::router::{RouteKey, Router};
 use crate::scheduler::PRIORITIES;
 use crate::timing::LinkTiming;
 use crate::transport::Transport;
-use crate::units::{SimTime, Span};
+use crate::units::{PS_PER_S, SimTime, Span, quotient};
 
 /// Frames one event can make at most: a data packet, a PAUSE and a RESUME, and one to spare.
 pub(crate) const PACKETS_PER_EVENT: usize = 4;
@@ -501,7 +501,7 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
         let data = Transport::data_bytes(self.models.transport.mtu, needs.header_bytes);
         let rtt = time(&out, data) + time(&back, Transport::ack_bytes(needs.header_bytes));
         let bottleneck = out.iter().map(|&p| self.fabric.port(p).rate.0).min().unwrap_or(0);
-        let bdp = rtt.0 as u128 * bottleneck as u128 / 8 / crate::units::PS_PER_S as u128;
+        let bdp = quotient(rtt.0 as u128 * bottleneck as u128, 8 * PS_PER_S as u128);
         Ok((rtt, u64::try_from(bdp).unwrap_or(u64::MAX).max(1)))
     }
 

@@ -58,7 +58,7 @@ impl Lanes {
     };
 
     /// The lane whose head is due first, and when.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn first(&self) -> (usize, EventKey) {
         let (mut lane, mut least) = (0, self.at[0]);
         for (index, at) in self.at[..self.used].iter().enumerate().skip(1) {
@@ -82,7 +82,7 @@ impl Lanes {
     }
 
     /// A lane of this kind and delay. `hint` is where the last one like it went.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn find(&mut self, kind: LaneKind, delay: Span, hint: &mut u8) -> Option<usize> {
         let lane = &self.lanes[*hint as usize % LANES];
         if lane.delay == delay && lane.kind == kind {
@@ -129,7 +129,7 @@ impl Lanes {
     }
 
     /// Appends to a lane; gives the tail to link the new one to, unless the lane was empty.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn append(&mut self, lane: usize, id: u32, due: EventKey) -> Option<u32> {
         let state = &mut self.lanes[lane];
         let tail = core::mem::replace(&mut state.tail, id);

@@ -66,7 +66,7 @@ const _: () = assert!(size_of::<Packet>() == 64);
 
 impl Packet {
     /// What the frame is.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub fn kind(&self) -> PacketKind {
         match self.kind {
             0 => PacketKind::Data,
@@ -158,7 +158,7 @@ impl<'a> PacketPool<'a> {
     ///
     /// # Panics
     /// If none is [`available`](Self::available): the event loop checks before every event.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn insert(&mut self, packet: Packet) -> PacketId {
         self.live += 1;
         let id = match self.free.head() {
@@ -264,7 +264,7 @@ impl PacketList {
         })
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn push(&mut self, pool: &mut PacketPool<'_>, id: PacketId) {
         pool.get_mut(id).next = PacketId::NONE.0;
         if self.is_empty() {

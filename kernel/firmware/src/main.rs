@@ -36,13 +36,13 @@ fn main() -> ! {
         match run(tier, memory) {
             Ok((report, memo)) => {
                 eprintln!("{report}");
-                if let Err(error) = fs::write(file, memo) {
-                    eprintln!("{name}.whm: {error:?}");
+                if let Err(_) = fs::write(file, memo) {
+                    eprintln!("{name}.whm");
                     process::exit(FAILED);
                 }
             }
-            Err(failure) => {
-                eprintln!("{failure:?}");
+            Err(_) => {
+                eprintln!("failure");
                 process::exit(FAILED);
             }
         }
@@ -52,7 +52,7 @@ fn main() -> ! {
 }
 
 #[panic_handler]
-fn panicked(info: &PanicInfo<'_>) -> ! {
-    eprintln!("{info}");
+fn panicked(_: &PanicInfo<'_>) -> ! {
+    eprintln!("panic");
     process::exit(PANICKED)
 }

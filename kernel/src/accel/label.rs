@@ -122,7 +122,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             let slot = self.qps.slots[qp.index()];
             if slot.is_open() {
                 let (mut hop, colour) = (0, colours.qps[slot.local as usize]);
-                self.each_port(qp, |kernel, port, is_data| {
+                self.each_port(qp, &mut |kernel, port, is_data| {
                     let sum = &mut colours.sums[kernel.ports[port.index()].local as usize];
                     *sum = sum.wrapping_add(mix(mix(colour, hop), u64::from(is_data)));
                     hop += 1;
@@ -134,7 +134,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             let slot = self.qps.slots[qp.index()];
             if slot.is_open() {
                 let mut colour = colours.qps[slot.local as usize];
-                self.each_port(qp, |kernel, port, _| {
+                self.each_port(qp, &mut |kernel, port, _| {
                     colour = mix(colour, colours.ports[kernel.ports[port.index()].local as usize]);
                 });
                 colours.qps[slot.local as usize] = colour;

@@ -22,7 +22,7 @@ use crate::queue::EventQueue;
 use crate::router::Router;
 use crate::scheduler::PRIORITIES;
 use crate::transport::Transport;
-use crate::units::{SimTime, Span};
+use crate::units::{SimTime, Span, quotient};
 use bytemuck::{Pod, Zeroable};
 
 /// Words of a ledger per port and per queue pair.
@@ -82,7 +82,7 @@ impl Share {
     /// This share of what a counter has grown, a multiple of `unit`.
     fn of(self, now: u64, before: u64, unit: u64) -> u64 {
         let grown = u128::from(now.wrapping_sub(before));
-        let share = grown * u128::from(self.of) / u128::from(self.per.max(1));
+        let share = quotient(grown * u128::from(self.of), u128::from(self.per.max(1)));
         let share = u64::try_from(share).unwrap_or(u64::MAX);
         share - share % unit.max(1)
     }
@@ -375,7 +375,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let header = self.qps.slots[qp.index()].header;
         let data = u64::from(Transport::data_bytes(self.models.transport.mtu, header));
         let ack = u64::from(Transport::ack_bytes(header));
-        self.each_port(qp, |kernel, port, is_data| {
+        self.each_port(qp, &mut |kernel, port, is_data| {
             kernel.count_sent(port, packets, packets * if is_data { data } else { ack });
         });
     }

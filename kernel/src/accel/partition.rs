@@ -248,7 +248,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let id = self.partitions.insert();
         self.add_qp(id, qp);
         let priority = self.qps.slots[qp.index()].priority;
-        self.each_port(qp, |kernel, port, _| {
+        self.each_port(qp, &mut |kernel, port, _| {
             let id = kernel.qps.slots[qp.index()].partition;
             kernel.claim(id, port);
             kernel.ports[port.index()].priorities |= 1 << priority;
@@ -469,7 +469,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
 
     /// Calls `visit` with every port that the data of a queue pair may leave by, and then with `false` and every port
     /// that its acknowledgements may leave by.
-    pub(crate) fn each_port(&mut self, qp: QpId, mut visit: impl FnMut(&mut Self, PortId, bool)) {
+    pub(crate) fn each_port(&mut self, qp: QpId, visit: &mut dyn FnMut(&mut Self, PortId, bool)) {
         let slot = self.qps.slots[qp.index()];
         let ways = [(slot.port, slot.data_key(0), true), (slot.ack_port, slot.ack_key(0), false)];
         for (first, key, is_data) in ways {

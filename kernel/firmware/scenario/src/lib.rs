@@ -256,7 +256,11 @@ impl fmt::Display for Report {
         for done in &self.done {
             writeln!(f, "flow {} fct {} ps", done.token, done.fct.0)?;
         }
-        write!(f, "{:?} {:?} {:?} store {} words {}", self.totals, self.skipped, self.memoised, self.store_words, self.words)
+        let Report { totals, skipped, memoised, .. } = self;
+        writeln!(f, "events {}, skipped {}", totals.events, skipped.events)?;
+        writeln!(f, "packet-hops {}, marks {}", totals.packet_hops, totals.ecn_marks)?;
+        writeln!(f, "hits {}, misses {}, followers {}, unkept {}", memoised.hits, memoised.misses, memoised.followers, memoised.unkept)?;
+        write!(f, "store {} words {}", self.store_words, self.words)
     }
 }
 
