@@ -132,7 +132,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     }
 
     /// Asks the router for the paths of a queue pair again, if links have changed since.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn refresh_paths(&mut self, qp: QpId) {
         if self.qps.slots[qp.index()].path_epoch != self.route_epoch {
             self.find_paths(qp);
@@ -330,7 +330,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
 
 /// Receiving.
 impl<M: Models, O: Observer> Kernel<'_, M, O> {
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn frame_reaches_host(&mut self, node: NodeId, port: PortId, id: PacketId) {
         match self.packets.get(id).kind() {
             PacketKind::Data => self.data_arrives(id),
@@ -493,7 +493,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         self.apply_control(qp, out);
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn apply_control(&mut self, qp: QpId, out: &CcaOut) {
         let control = SendControl { window: out.control.window.max(1), rate: out.control.rate };
         if out.repace {
@@ -560,7 +560,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     }
 
     /// Frees the slot of a queue pair that is out of its NIC's queue and of which no frame is left.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn retire_if_done(&mut self, qp: QpId) {
         let slot = &self.qps.slots[qp.index()];
         if slot.frames == 0 && slot.state() == QpState::Retired {

@@ -718,7 +718,7 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
 
     // Helpers of several parts.
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn schedule(&mut self, event: Event, key: EventKey) {
         let timer = self.timers.timer(event);
         let replaces_first = self.next_timer < key && self.events.pending(timer) == Some(self.next_timer);
@@ -744,7 +744,7 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
     }
 
     /// A slot for a new frame. The last few are a reserve for what one event may still need.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn new_frame(&mut self, packet: Packet) -> PacketId {
         let id = self.packets.insert(packet);
         self.interrupted |= self.packets.available() < PACKETS_PER_EVENT;
@@ -798,7 +798,7 @@ fn typical_hop<M: Models>(models: &ModelSet<'_, M>, fabric: &Fabric<'_>) -> Span
 }
 
 /// Index of a port's queue of a priority.
-#[inline(always)]
+#[cfg_attr(target_pointer_width = "64", inline(always))]
 pub(crate) fn queue_index(port: PortId, priority: u8) -> usize {
     port.index() * PRIORITIES + priority as usize
 }

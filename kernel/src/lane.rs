@@ -70,13 +70,13 @@ impl Lanes {
         (lane, EventKey { at: least, tie: self.tie[lane] })
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn set_due(&mut self, lane: usize, due: EventKey) {
         self.at[lane] = due.at;
         self.tie[lane] = due.tie;
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn kind(&self, lane: usize) -> LaneKind {
         self.lanes[lane].kind
     }
@@ -141,7 +141,7 @@ impl Lanes {
         Some(tail)
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn push_frame(&mut self, lane: usize, packets: &mut PacketPool<'_>, id: PacketId) {
         let packet = packets.get_mut(id);
         packet.next = NONE;
@@ -151,7 +151,7 @@ impl Lanes {
         }
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn pop_frame(&mut self, lane: usize, packets: &PacketPool<'_>) -> PacketId {
         let id = PacketId(self.lanes[lane].head);
         let next = packets.get(id).next;
@@ -161,7 +161,7 @@ impl Lanes {
         id
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn push_port(&mut self, lane: usize, ports: &mut [Port], port: PortId) {
         let state = &mut ports[port.index()];
         state.next_done = NONE;
@@ -171,7 +171,7 @@ impl Lanes {
         }
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn pop_port(&mut self, lane: usize, ports: &[Port]) -> PortId {
         let port = PortId(self.lanes[lane].head);
         let next = ports[port.index()].next_done;

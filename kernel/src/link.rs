@@ -19,7 +19,7 @@ use crate::units::Span;
 
 impl<M: Models, O: Observer> Kernel<'_, M, O> {
     /// Whether the transmitter of `port` is still at work. When it is done it looks for more.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn is_busy(&self, port: PortId) -> bool {
         self.ports[port.index()].idle_from > self.clock.current()
     }
@@ -56,7 +56,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         }
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn await_arrival(&mut self, port: PortId, id: PacketId, bytes: u32, delay: Span) {
         let state = &mut self.ports[port.index()];
         match self.lanes.find(LaneKind::Arrival, delay, &mut state.lane_hints(bytes).arrival) {
@@ -135,7 +135,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     }
 
     /// Sends what may be sent next out of `port`, if it is idle.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn try_send(&mut self, port: PortId) {
         if self.ports[port.index()].at_host != 0 {
             self.try_send_host(port);

@@ -132,7 +132,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     }
 
     /// Sends a frame that has left its queue.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn send_frame(&mut self, port: PortId, priority: u8, id: PacketId) {
         if priority != CONTROL_PRIORITY {
             self.leave_buffer_marked(port, priority, id);
@@ -201,7 +201,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         self.packets.push_hop(id, self.models.telemetry.record(hop, port));
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn pause_if_needed(&mut self, node: NodeId, ingress: PortId, priority: u8) {
         let bit = 1 << priority;
         let already = self.ports[ingress.index()].pausing & bit != 0;

@@ -25,7 +25,7 @@ struct Colours<'w> {
     qps: &'w mut [u64],
     ports: &'w mut [u64],
     sums: &'w mut [u64],
-    /// A colour and an id.
+    /// A colour, and a place in the list with an id.
     sorted: &'w mut [[u64; 2]],
 }
 
@@ -167,7 +167,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         });
         let sorted = &mut colours.sorted[..colours.qps.len()];
         // Of one colour, the order is that of the list.
-        sorted.sort_unstable_by_key(|[colour, member]| (*colour, *member >> 32));
+        sorted.sort_unstable();
         distinct(sorted)
     }
 
@@ -176,8 +176,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             let local = self.ports[port.index()].local as usize;
             colours.sorted[local] = [colours.ports[local], u64::from(port.0) | (local as u64) << 32];
         });
-        let sorted = &mut colours.sorted[..colours.ports.len()];
-        sorted.sort_unstable_by_key(|[colour, member]| (*colour, *member >> 32));
+        colours.sorted[..colours.ports.len()].sort_unstable();
     }
 
     fn thread_qps(&mut self, id: PartitionId, colours: &Colours<'_>) {

@@ -210,12 +210,12 @@ impl<'a> Partitions<'a> {
         self.get(id).is_due != 0
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn get(&self, id: PartitionId) -> &Partition {
         &self.slots[id.index()]
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn get_mut(&mut self, id: PartitionId) -> &mut Partition {
         &mut self.slots[id.index()]
     }
