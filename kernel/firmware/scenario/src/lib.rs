@@ -36,7 +36,7 @@ pub const LIMITS: Limits = Limits {
     packets: 96,
     outputs: 8,
     inputs: 1,
-    snapshot_words: 2_048,
+    snapshot_words: 1_536,
 };
 
 /// Words of memory the kernel takes: [`Kernel::words`] is the same number, found at run time.
@@ -287,12 +287,12 @@ fn sizes() {
     std::println!("per packet {}", (w(8, 8, Limits { packets: 1096, ..l }) - base) / 1000);
     std::println!("per queued {}", (w(8, 8, Limits { queued_flows: 1032, ..l }) - base) / 1000);
     std::println!("per active {}", (w(8, 8, Limits { active_flows: 1032, ..l }) - base) / 1000);
-    std::println!("per active, no accel {}", (w(8, 8, Limits { snapshot_words: 2_048, active_flows: 1032, ..l }) - w(8, 8, Limits { snapshot_words: 0, ..l })) / 1000);
+    std::println!("per active, no accel {}", (w(8, 8, Limits { snapshot_words: 1_536, active_flows: 1032, ..l }) - w(8, 8, Limits { snapshot_words: 0, ..l })) / 1000);
     std::println!("per link {}", (w(8, 1008, l) - base) / 1000);
     std::println!("per node {}", (w(1008, 8, l) - base) / 1000);
     std::println!("per output {}", (w(8, 8, Limits { outputs: 1008, ..l }) - base) / 1000);
     std::println!("per input {}", (w(8, 8, Limits { inputs: 1001, ..l }) - base) / 1000);
-    std::println!("snap0 {}", w(8, 8, Limits { snapshot_words: 2_048, ..l }));
+    std::println!("snap0 {}", w(8, 8, Limits { snapshot_words: 1_536, ..l }));
     std::println!("kernel struct {}", size_of::<Kernel<'_, Small>>());
 }
 #[test]
