@@ -234,7 +234,7 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
             + Inputs::words(limits.inputs)
             + Ring::<Completion>::words(limits.outputs)
             + Ring::<ExternalFrame>::words(limits.outputs)
-            + Partitions::words(Self::accelerated(limits, limits.active_flows))
+            + Partitions::words(Self::accelerated(limits, Partitions::most(limits.active_flows, ports)))
             + words_for::<u64>(Self::accelerated(limits, size.nodes))
             + words_for::<QueueBounds>(Self::accelerated(limits, ports))
             + Arena::words(limits.snapshot_words)
@@ -264,6 +264,7 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
         let horizon = typical_hop(&models, &fabric);
         let ports = fabric.port_count();
         let telemetry = models.telemetry_needed();
+        let most_partitions = Self::accelerated(limits, Partitions::most(limits.active_flows, ports));
         let mut kernel = Kernel {
             models,
             observer,
@@ -298,7 +299,7 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
             stops_at_completions: false,
             acceleration: Acceleration::default(),
             skipped: Skipped::default(),
-            partitions: Partitions::carve(carver, Self::accelerated(limits, limits.active_flows))?,
+            partitions: Partitions::carve(carver, most_partitions)?,
             reserve: carver.take(Self::accelerated(limits, nodes.len()))?,
             queue_bounds: carver.take(Self::accelerated(limits, ports))?,
             arena: Arena::carve(carver, limits.snapshot_words)?,

@@ -9,18 +9,19 @@ mod board;
 mod stack;
 
 use core::ffi::CStr;
+use core::fmt::Display;
 use core::panic::PanicInfo;
 use defmt_semihosting as _;
-use semihosting::{eprintln, fs, process};
+use semihosting::{eprint, eprintln, fs, process};
 use static_cell::ConstStaticCell;
-use wormhole_firmware_scenario::{Memory, run};
+use wormhole_firmware_scenario::{KERNEL_WORDS, Memory, kernel_words, run};
 use wormhole_kernel::accel::Tier;
 
 /// Exit codes, besides 0.
 const FAILED: i32 = 1;
 const PANICKED: i32 = 101;
 
-static MEMORY: ConstStaticCell<Memory> = ConstStaticCell::new(Memory::ZERO);
+static MEMORY: ConstStaticCell<Memory> = ConstStaticCell::new(Memory::EMPTY);
 
 /// What is run, and the memo file it writes.
 const RUNS: [(Tier, &str, &CStr); 2] =
@@ -30,29 +31,31 @@ const RUNS: [(Tier, &str, &CStr); 2] =
 fn main() -> ! {
     stack::paint();
     let memory = MEMORY.take();
+    eprintln!("kernel: {} of {KERNEL_WORDS} words", kernel_words());
     for (tier, name, file) in RUNS {
         defmt::info!("tier {=str}", name);
         eprintln!("tier {name}");
         match run(tier, memory) {
-            Ok((report, memo)) => {
-                eprintln!("{report}");
-                if let Err(_) = fs::write(file, memo) {
-                    eprintln!("{name}.whm");
-                    process::exit(FAILED);
+            Ok(report) => {
+                eprint!("{report}");
+                if fs::write(file, report.memo).is_err() {
+                    fail("the memo file cannot be written");
                 }
             }
-            Err(_) => {
-                eprintln!("failure");
-                process::exit(FAILED);
-            }
+            Err(failure) => fail(failure),
         }
     }
-    eprintln!("stack {} of {} bytes", stack::most_used(), stack::size());
+    eprintln!("stack: {} of {} bytes", stack::most_used(), stack::size());
     process::exit(0)
+}
+
+fn fail(why: impl Display) -> ! {
+    eprintln!("error: {why}");
+    process::exit(FAILED)
 }
 
 #[panic_handler]
 fn panicked(_: &PanicInfo<'_>) -> ! {
-    eprintln!("panic");
+    eprintln!("panicked");
     process::exit(PANICKED)
 }

@@ -120,14 +120,19 @@ pub(crate) struct Partitions<'a> {
 }
 
 impl<'a> Partitions<'a> {
-    /// There are at most as many as flows.
-    pub(crate) const fn words(qps: usize) -> usize {
-        words_for::<Partition>(qps)
+    /// As many as there can be at once: each has a flow, and the NIC ports at both of its ends. One more is about to be
+    /// merged into those whose ports it shares.
+    pub(crate) fn most(qps: usize, ports: usize) -> usize {
+        qps.min(ports / 2 + 1)
     }
 
-    pub(crate) fn carve(carver: &mut Carver<'a>, qps: usize) -> Result<Self, CapacityError> {
+    pub(crate) const fn words(partitions: usize) -> usize {
+        words_for::<Partition>(partitions)
+    }
+
+    pub(crate) fn carve(carver: &mut Carver<'a>, partitions: usize) -> Result<Self, CapacityError> {
         Ok(Partitions {
-            slots: carver.take(qps)?,
+            slots: carver.take(partitions)?,
             used: 0,
             free: PartitionId::NONE,
             live: 0,
