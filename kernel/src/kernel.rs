@@ -250,6 +250,8 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
     ///
     /// # Errors
     /// [`Error::Capacity`] if there are too few words; [`Error::BadLink`], [`Error::ZeroRate`] for a bad fabric.
+    // Not inlined: a kernel is large, and that of the making is off the stack again when it returns.
+    #[inline(never)]
     pub fn new(
         words: &'a mut [u64],
         nodes: &[NodeKind],

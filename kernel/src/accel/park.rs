@@ -408,7 +408,8 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         self.is_catching_up = true;
         let present = self.clock;
         let main_timer = self.next_timer;
-        let lanes = core::mem::replace(&mut self.lanes, Lanes::EMPTY);
+        let mut lanes = Lanes::EMPTY;
+        core::mem::swap(&mut self.lanes, &mut lanes);
         let looks = core::mem::take(&mut self.looks);
         core::mem::swap(&mut self.events, &mut self.side_events);
         self.clock = Clock::beginning_of(start);
@@ -433,18 +434,18 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             }
         }
         self.is_catching_up = false;
-        let side = core::mem::replace(&mut self.lanes, lanes);
+        core::mem::swap(&mut self.lanes, &mut lanes);
         core::mem::swap(&mut self.events, &mut self.side_events);
         self.clock = present;
         self.next_timer = main_timer;
         for qp in core::mem::replace(&mut self.looks, looks) {
             self.ask_for_look(qp);
         }
-        self.bring_over(side);
+        self.bring_over(&mut lanes);
     }
 
     /// Brings over what is pending after a partition has caught up.
-    fn bring_over(&mut self, mut side: Lanes) {
+    fn bring_over(&mut self, side: &mut Lanes) {
         let (mut frames, mut sending) = (PacketList::EMPTY, PortId::NONE);
         let mut last_sending = PortId::NONE;
         loop {
