@@ -5,6 +5,7 @@
 //! set up as of then. In an exact stretch the last part of a period is simulated, on the partition's own, up to the
 //! present.
 
+use super::Looks;
 use super::arena::{Arena, Block};
 use super::partition::{for_each_port, for_each_qp};
 use crate::buffer::BufferManager;
@@ -410,7 +411,8 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let main_timer = self.next_timer;
         let mut lanes = Lanes::EMPTY;
         core::mem::swap(&mut self.lanes, &mut lanes);
-        let looks = core::mem::take(&mut self.looks);
+        let mut looks = Looks::new();
+        core::mem::swap(&mut self.looks, &mut looks);
         core::mem::swap(&mut self.events, &mut self.side_events);
         self.clock = Clock::beginning_of(start);
         self.next_timer = EventKey::NEVER;
@@ -438,8 +440,9 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         core::mem::swap(&mut self.events, &mut self.side_events);
         self.clock = present;
         self.next_timer = main_timer;
-        for qp in core::mem::replace(&mut self.looks, looks) {
-            self.ask_for_look(qp);
+        core::mem::swap(&mut self.looks, &mut looks);
+        for qp in &looks {
+            self.ask_for_look(*qp);
         }
         self.bring_over(&mut lanes);
     }

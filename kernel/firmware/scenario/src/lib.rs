@@ -23,7 +23,7 @@ use wormhole_memo_fmt::{FORMAT_VERSION, FormatError, Header, Store, write_header
 use wormhole_models::buffer::DynamicThreshold;
 use wormhole_models::cca::{Dcqcn, DcqcnConfig, WindowRule};
 use wormhole_models::ecn::{Coins, RedMarker, Thresholds};
-use wormhole_models::loss::BernoulliLoss;
+use wormhole_models::loss::NoLoss;
 use wormhole_models::nic::RoundRobin;
 use wormhole_models::router::{Route, TableRouter};
 use wormhole_models::scheduler::ControlThenRoundRobin;
@@ -36,18 +36,17 @@ pub const LIMITS: Limits =
     Limits { queued_flows: FLOWS, active_flows: FLOWS, packets: 32, outputs: 4, inputs: 1, snapshot_words: 896 };
 
 /// Words of memory the kernel takes: what [`Kernel::words`] says on a target of 32 bits.
-pub const KERNEL_WORDS: usize = 9_000;
+pub const KERNEL_WORDS: usize = 6_214;
 
 /// On hosts, tables begin at cache lines.
 const ALIGNMENT_WORDS: usize = if cfg!(target_pointer_width = "64") { 256 } else { 0 };
 
 /// Words of memory for memo records.
-pub const STORE_WORDS: usize = 896;
+pub const STORE_WORDS: usize = 880;
 
 const RACK_HOSTS: u32 = 3;
 const HOSTS: u32 = 2 * RACK_HOSTS;
 const TRUNKS: u32 = 2;
-const LINKS: usize = (HOSTS + TRUNKS) as usize;
 const NODES: [NodeKind; HOSTS as usize + 2] = {
     let mut nodes = [NodeKind::Host; HOSTS as usize + 2];
     nodes[HOSTS as usize] = NodeKind::Switch;
@@ -57,6 +56,18 @@ const NODES: [NodeKind; HOSTS as usize + 2] = {
 
 const RATE: BitRate = BitRate::from_gbps(10);
 const DELAY: Span = Span::from_ns(500);
+
+/// Hosts to their switches, then the trunks. In flash, not on the stack.
+static LINKS: [LinkSpec; (HOSTS + TRUNKS) as usize] = {
+    let trunk = LinkSpec { a: NodeId(HOSTS), b: NodeId(HOSTS + 1), rate: RATE, delay: DELAY, loss: 0 };
+    let mut links = [trunk; (HOSTS + TRUNKS) as usize];
+    let mut host = 0;
+    while host < HOSTS {
+        links[host as usize] = LinkSpec { a: NodeId(host), b: NodeId(HOSTS + host / RACK_HOSTS), ..trunk };
+        host += 1;
+    }
+    links
+};
 
 /// A step, so that chance has no part in marking: what chance has decided is in no memo record.
 const MARKING: [Thresholds; 1] = [Thresholds { rate: RATE, kmin: 3_000, kmax: 3_000, pmax: 1.0 }];
@@ -111,7 +122,7 @@ impl Models for Small {
     type Buffers = DynamicThreshold;
     type Scheduler = ControlThenRoundRobin;
     type Marker = RedMarker<'static>;
-    type Loss = BernoulliLoss;
+    type Loss = NoLoss;
     type Router = TableRouter<'static>;
     type Nic = RoundRobin;
     type Queue<'a> = Heap4<'a>;
@@ -125,22 +136,11 @@ fn models(ccas: &[Dcqcn]) -> ModelSet<'_, Small> {
         buffers: DynamicThreshold { bytes: 1 << 20, wraps: false },
         scheduler: ControlThenRoundRobin,
         marker: RedMarker { thresholds: &MARKING, enabled: true, coins: Coins::PerPort { seed: 1 } },
-        loss: BernoulliLoss::Counter { seed: 1 },
+        loss: NoLoss,
         router: TableRouter::new(&ROUTES).expect("the rows are sorted"),
         nic: RoundRobin,
         transport: Transport::default(),
     }
-}
-
-fn links() -> [LinkSpec; LINKS] {
-    let switch = |number| NodeId(HOSTS + number);
-    core::array::from_fn(|link| {
-        let (a, b) = match link as u32 {
-            host @ 0..HOSTS => (NodeId(host), switch(host / RACK_HOSTS)),
-            _ => (switch(0), switch(1)),
-        };
-        LinkSpec { a, b, rate: RATE, delay: DELAY, loss: 0 }
-    })
 }
 
 /// All flows, in the order in which they start.
@@ -261,7 +261,7 @@ fn simulate(
     done: &mut heapless::Vec<Done, FLOWS>,
 ) -> Result<(Header, Totals, Skipped, Memoised), Failure> {
     let ccas = [Dcqcn::new(DcqcnConfig { window: WindowRule::Bdp, ..DcqcnConfig::default() })];
-    let mut kernel = Kernel::new(words, &NODES, &links(), models(&ccas), &LIMITS, ());
+    let mut kernel = Kernel::new(words, &NODES, &LINKS, models(&ccas), &LIMITS, ());
     // Stays where it is: it is large for a small stack.
     let kernel = match &mut kernel {
         Ok(kernel) => kernel,
@@ -275,7 +275,8 @@ fn simulate(
     loop {
         let step = kernel.run_until(SimTime::MAX)?;
         // No more than there are flows.
-        done.extend(core::iter::from_fn(|| kernel.poll_completion()).map(|done| Done { flow: done.flow, fct: done.fct }));
+        let ended = core::iter::from_fn(|| kernel.poll_completion());
+        done.extend(ended.map(|done| Done { flow: done.flow, fct: done.fct }));
         match step {
             Step::OutputFull => {}
             Step::Idle => break,
@@ -290,7 +291,7 @@ fn simulate(
 /// Words of memory the kernel takes on this target.
 pub fn kernel_words() -> usize {
     let ccas = [Dcqcn::new(DcqcnConfig::default())];
-    Kernel::<Small>::words(FabricSize { nodes: NODES.len(), links: LINKS }, &LIMITS, &models(&ccas))
+    Kernel::<Small>::words(FabricSize::of(&NODES, &LINKS), &LIMITS, &models(&ccas))
 }
 
 impl fmt::Display for Report<'_> {
