@@ -123,7 +123,8 @@ fn run_in_qemu(target: &Target, elf: &Path) -> Said {
 }
 
 fn decode(elf: &Path, frames: &[u8]) -> Vec<String> {
-    let table = Table::parse(&fs::read(elf).expect("the firmware")).expect("a sound table").expect("a table of messages");
+    let table =
+        Table::parse(&fs::read(elf).expect("the firmware")).expect("a sound table").expect("a table of messages");
     let mut decoder = table.new_stream_decoder();
     decoder.received(frames);
     let mut messages = Vec::new();

@@ -3,7 +3,7 @@
 // Reads and writes memory that no variable owns.
 #![allow(unsafe_code)]
 
-use core::ptr::{addr_of, read_volatile, write_volatile, with_exposed_provenance, with_exposed_provenance_mut};
+use core::ptr::{addr_of, read_volatile, with_exposed_provenance, with_exposed_provenance_mut, write_volatile};
 
 unsafe extern "C" {
     /// Where static data ends and the room for the stack begins.

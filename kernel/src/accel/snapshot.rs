@@ -424,7 +424,8 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let peer = self.fabric.port(port).peer;
         let is_used = |priority: u8| {
             let held = &self.buffer_queues[queue_index(peer, priority)];
-            self.queues[queue_index(port, priority)].bytes != 0 || bytemuck::bytes_of(held).iter().any(|byte| *byte != 0)
+            self.queues[queue_index(port, priority)].bytes != 0
+                || bytemuck::bytes_of(held).iter().any(|byte| *byte != 0)
         };
         priorities(u8::MAX).filter(|priority| is_used(*priority)).fold(0, |bits, priority| bits | 1 << priority)
     }

@@ -211,11 +211,8 @@ pub struct Memory {
 
 impl Memory {
     /// As a static has it.
-    pub const EMPTY: Memory = Memory {
-        kernel: [0; KERNEL_WORDS + ALIGNMENT_WORDS],
-        store: [0; STORE_WORDS],
-        done: heapless::Vec::new(),
-    };
+    pub const EMPTY: Memory =
+        Memory { kernel: [0; KERNEL_WORDS + ALIGNMENT_WORDS], store: [0; STORE_WORDS], done: heapless::Vec::new() };
 }
 
 /// What came of a run.
