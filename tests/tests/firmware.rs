@@ -146,7 +146,8 @@ fn on_host(tier: Tier, name: &str) -> (String, Vec<u8>) {
     assert_eq!((done.len(), plain.done), (FLOWS, *done), "{name}");
     assert!(totals.ecn_marks > 0 && plain.skipped.events == 0);
     assert!(skipped.events > 0 && memoised.hits > 0, "{name}: {skipped:?} {memoised:?}");
-    assert!(Reader::new(memo).expect("a header").map(|record| record.expect("a record")).count() > 0);
+    let records: Vec<_> = Reader::new(memo).expect("a header").map(|record| record.expect("a record")).collect();
+    assert!(!records.is_empty());
     (format!("tier {name}\n{report}"), memo.to_vec())
 }
 
