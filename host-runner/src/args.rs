@@ -3,7 +3,7 @@
 use crate::input::diagnostics::Diagnostics;
 use crate::jobs::{FileJob, JobKind, JobSource};
 use crate::load::{Files, Source};
-use crate::memo::{Memo, MemoKeys, MemoOptions};
+use crate::memo::{Memo, MemoKeys, MemoOptions, SharedStore};
 use crate::scenario::{CcaName, DEFAULT_MAX_FLOWS, DEFAULT_MAX_PACKETS, Options, Profile, Routing};
 use crate::scenario_file::ScenarioFile;
 use clap::{Args, ValueEnum};
@@ -31,6 +31,18 @@ impl ScenarioArgs {
     /// What is memoised; `None` if it cannot be as it is asked for: the findings say why.
     pub(crate) fn memo(&self) -> (Option<Memo>, Diagnostics) {
         self.memo.open(self.accel.acceleration().tier)
+    }
+
+    /// As [`memo`](Self::memo), but records are kept in a store that runs share.
+    pub(crate) fn memo_shared(&self, store: SharedStore) -> (Option<Memo>, Diagnostics) {
+        match &self.memo.memo {
+            Some(path) => {
+                let mut found = Diagnostics::of("--memo");
+                found.error(0, &path.display().to_string(), "these runs share a store of their own: name no memo file");
+                (None, found)
+            }
+            None => Memo::sharing(self.memo.options(), store, self.accel.acceleration().tier),
+        }
     }
 }
 

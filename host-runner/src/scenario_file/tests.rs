@@ -85,7 +85,8 @@ fn lines(found: &Diagnostics) -> Vec<String> {
 /// What a text says, and what is found about it.
 fn parse(text: &str, variant: Option<&str>) -> (Option<ScenarioFile>, Vec<String>) {
     let mut found = Diagnostics::of("s.toml");
-    let file = ScenarioFile::parse("s.toml", text, Path::new("folder"), variant, &run(), &mut found);
+    let source = ScenarioText { name: "s.toml".into(), text: text.into(), folder: "folder".into() };
+    let file = ScenarioFile::parse(&source, variant, None, &run(), &mut found);
     (file, lines(&found))
 }
 
