@@ -5,20 +5,22 @@ use crate::ending::{ExitStatus, explain, out_of};
 use crate::fcg::{NoGraph, flow_graph};
 use crate::input::diagnostics::Diagnostics;
 use crate::input::units;
-use crate::load::{Files, Loaded, load_files};
+use crate::load::Loaded;
 use crate::memo::{Memo, MemoCommand};
 use crate::outputs::{EventTrace, ResultFolder};
+use crate::plugin::PluginCommand;
 use crate::progress::ProgressLine;
 use crate::running::Running;
 use crate::scenario::{Options, Scenario};
 use crate::scenario_file::ScenarioFile;
-use crate::simulate::{Outcome, Refusal, Watch, simulate_memoised};
+use crate::simulate::{Outcome, Refusal, Watch, simulate_memoised, simulate_observed};
 use crate::sweep::SweepCommand;
 use crate::topo::TopoCommand;
 use crate::verify::{Report, Verification, verify};
 use crate::workload::command::WorkloadCommand;
 use crate::{check, demo, interrupt, reference, scenario_file, table};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -26,6 +28,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use wormhole_kernel::SimTime;
 use wormhole_kernel::accel::Tier;
+
+/// The examples below a command's help: what follows `wormhole`, a line each.
+macro_rules! examples {
+    ($($line:literal),+ $(,)?) => { concat!("Examples:", $("\n  wormhole ", $line),+) };
+}
 
 /// Packet-level simulator of the networks that train large models.
 #[derive(Parser, Debug)]
@@ -38,15 +45,27 @@ pub struct Cli {
 #[derive(Subcommand, Debug)]
 enum Command {
     /// Simulate a scenario and write its results.
+    #[command(after_help = examples!(
+        "run gpt-7b-64 --out iteration",
+        "run gpt-7b-64 --variant fat-tree --cca dcqcn --memo records.whm",
+        "run --topology topology.txt --flows flows.txt --config config.txt --profile ns3 --accel exact",
+    ))]
     Run(RunArgs),
     /// Read a scenario as `run` does, and tell everything that is wrong with it or looks odd; nothing is simulated.
     ///
     /// Every fault of every file is told, with file, line, token and what was expected. Exit code 0 if it can be run.
+    #[command(after_help = examples!(
+        "check gpt-7b-64",
+        "check --topology topology.txt --flows flows.txt --config config.txt",
+    ))]
     Check(ScenarioArgs),
     /// Simulate a scenario with and without acceleration, and tell what acceleration saves and what it changes.
     ///
     /// All events are executed first; then the exact tier runs, and if it is chosen the bounded one. Flows are
     /// compared one by one. Results that differ where they must not give exit code 8.
+    #[command(after_help = examples!(
+        "verify --topology topology.txt --flows flows.txt --ensemble 3 --max-error 0.01",
+    ))]
     Verify(VerifyArgs),
     /// Simulate an embedded example: 16 GPUs on a fat-tree, a ring all-reduce step and an incast.
     Demo,
@@ -69,6 +88,9 @@ enum Command {
     /// Look after memo files: what runs with --memo have kept.
     #[command(subcommand)]
     Memo(MemoCommand),
+    /// Look at model plugins.
+    #[command(subcommand)]
+    Plugin(PluginCommand),
     /// Describe training jobs, and write them down for scenarios.
     #[command(subcommand)]
     Workload(WorkloadCommand),
@@ -78,7 +100,16 @@ enum Command {
         name: Option<String>,
     },
     /// Print the flow conflict graph at an instant: flows with their sending rates, and which of them share links.
+    #[command(after_help = examples!(
+        "fcg --topology topology.txt --flows flows.txt --config config.txt --at 2.00005s",
+    ))]
     Fcg(FcgArgs),
+    /// Print a script that completes commands in a shell.
+    #[command(after_help = examples!("completions bash"))]
+    Completions {
+        /// For which shell.
+        shell: Shell,
+    },
     /// Write the topology of a usual fabric, by its parameters.
     Topo(TopoCommand),
 }
@@ -230,9 +261,14 @@ pub fn execute(cli: Cli) -> ExitCode {
         Command::Reference { folders, accel, memo } => compare(&folders, accel, &memo),
         Command::Sweep(command) => command.execute(),
         Command::Memo(command) => command.execute(),
+        Command::Plugin(command) => command.execute(),
         Command::Workload(command) => command.execute(),
         Command::Scenarios { name } => scenario_file::list(name.as_deref()),
         Command::Fcg(args) => run_fcg(&args),
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "wormhole", &mut io::stdout());
+            Ok(ExitStatus::Done)
+        }
         Command::Topo(command) => command.execute(),
     };
     match status {
@@ -253,19 +289,22 @@ pub fn execute(cli: Cli) -> ExitCode {
 pub fn open_run(arguments: &[&str]) -> Result<(Scenario, Memo), ExitCode> {
     let words = ["wormhole", "run"].iter().chain(arguments).map(OsString::from).collect();
     match Cli::from_arguments(words)?.command {
-        Command::Run(args) => open(&args.scenario).ok_or(ExitStatus::BadInput.into()),
+        Command::Run(args) => Ok(open(&args.scenario)?),
         _ => Err(ExitStatus::BadInput.into()),
     }
 }
 
 /// Reads a scenario; tells on standard error what was found and what the files were taken for.
-fn load(files: &Files, options: &Options) -> Option<Scenario> {
-    let Loaded { scenario, description, found } = load_files(files, options);
+fn load(input: &InputArgs, options: &Options) -> Result<Scenario, ExitStatus> {
+    let Loaded { scenario, description, found } = input.load(options).map_err(|(status, found)| {
+        tell(&found);
+        status
+    })?;
     tell(&found);
     if scenario.is_some() {
         eprintln!("{description}");
     }
-    scenario
+    scenario.ok_or(ExitStatus::BadInput)
 }
 
 /// Tells findings on standard error.
@@ -274,11 +313,11 @@ pub(crate) fn tell(found: &Diagnostics) {
 }
 
 /// Scenario and memo of a command; tells on standard error what is odd about them.
-fn open(args: &ScenarioArgs) -> Option<(Scenario, Memo)> {
-    let scenario = load(&args.input.files(), &args.options())?;
+fn open(args: &ScenarioArgs) -> Result<(Scenario, Memo), ExitStatus> {
+    let scenario = load(&args.input, &args.options())?;
     let (memo, found) = args.memo();
     tell(&found);
-    Some((scenario, memo?))
+    Ok((scenario, memo.ok_or(ExitStatus::BadInput)?))
 }
 
 /// Extends the memo file, if there is one, and tells what is odd. The status is [`ExitStatus::Done`] unless a record
@@ -290,7 +329,10 @@ fn finish(memo: Memo) -> io::Result<ExitStatus> {
 }
 
 fn run(args: &RunArgs) -> io::Result<ExitStatus> {
-    let Some((scenario, mut memo)) = open(&args.scenario) else { return Ok(ExitStatus::BadInput) };
+    let (scenario, mut memo) = match open(&args.scenario) {
+        Ok(opened) => opened,
+        Err(status) => return Ok(status),
+    };
     if args.events.is_some() && scenario.acceleration.tier != Tier::Off {
         eprintln!("warning: stretches that are skipped are not in the trace; --accel off executes every event");
     }
@@ -313,7 +355,10 @@ fn run(args: &RunArgs) -> io::Result<ExitStatus> {
 }
 
 fn run_check(args: &ScenarioArgs) -> io::Result<ExitStatus> {
-    let Some((scenario, _)) = open(args) else { return Ok(ExitStatus::BadInput) };
+    let scenario = match open(args) {
+        Ok((scenario, _)) => scenario,
+        Err(status) => return Ok(status),
+    };
     let refused = check::refusals(&scenario);
     if !refused.is_empty() {
         return Ok(report_refusals(args.input.flows(), &refused));
@@ -330,9 +375,9 @@ fn simulate_with_trace(
     watch: &mut dyn Watch,
     trace: Option<&Path>,
 ) -> io::Result<Result<Outcome, Vec<Refusal>>> {
-    let Some(path) = trace else { return Ok(simulate_memoised(scenario, memo, (), watch)) };
+    let Some(path) = trace else { return Ok(simulate_memoised(scenario, memo, watch)) };
     let mut trace = EventTrace::new(File::create(path)?);
-    let outcome = simulate_memoised(scenario, memo, &mut trace, watch);
+    let outcome = simulate_observed(scenario, Some(memo), &mut trace, watch);
     trace.finish()?;
     Ok(outcome)
 }
@@ -348,13 +393,21 @@ fn report_refusals(flows: &Path, refused: &[Refusal]) -> ExitStatus {
 }
 
 fn run_verify(args: &VerifyArgs) -> io::Result<ExitStatus> {
-    let Some((scenario, mut memo)) = open(&args.scenario) else { return Ok(ExitStatus::BadInput) };
+    let (scenario, mut memo) = match open(&args.scenario) {
+        Ok(opened) => opened,
+        Err(status) => return Ok(status),
+    };
     std::fs::create_dir_all(&args.out)?;
-    let mut run = |scenario: &Scenario| simulate_memoised(scenario, &mut memo, (), &mut ProgressLine::new());
+    let mut run = |scenario: &Scenario| simulate_memoised(scenario, &mut memo, &mut ProgressLine::new());
     let Verification { plain, report } = match verify(&scenario, args.ensemble, args.max_error, &mut run) {
         Ok(verification) => verification,
         Err(refused) => return Ok(report_refusals(args.scenario.input.flows(), &refused)),
     };
+    // Then runs differ for another reason than acceleration.
+    if let Some(fault) = scenario.plugins.fault() {
+        eprintln!("{fault}");
+        return Ok(ExitStatus::Plugin);
+    }
     let path = args.out.join("verify.json");
     write_report(&path, &report)?;
     let records = finish(memo)?;
@@ -378,7 +431,7 @@ fn compare(folders: &[PathBuf], accel: ReferenceTier, memo: &MemoArgs) -> io::Re
     let (memo, found) = memo.open(options.acceleration.tier);
     tell(&found);
     let Some(mut memo) = memo else { return Ok(ExitStatus::BadInput) };
-    let mut simulate = |scenario: &Scenario| simulate_memoised(scenario, &mut memo, (), &mut ());
+    let mut simulate = |scenario: &Scenario| simulate_memoised(scenario, &mut memo, &mut ());
     let (mut out, mut equal, mut all) = (io::stdout(), 0, 0);
     for folder in folders {
         for run in reference::find_runs(folder)? {
@@ -394,11 +447,18 @@ fn compare(folders: &[PathBuf], accel: ReferenceTier, memo: &MemoArgs) -> io::Re
 }
 
 fn run_fcg(args: &FcgArgs) -> io::Result<ExitStatus> {
-    let Some(scenario) = load(&args.input.files(), &args.input.options()) else { return Ok(ExitStatus::BadInput) };
+    let scenario = match load(&args.input, &args.input.options()) {
+        Ok(scenario) => scenario,
+        Err(status) => return Ok(status),
+    };
     let graph = match flow_graph(&scenario, args.at) {
         Ok(graph) => graph,
         Err(NoGraph::Refused(refused)) => return Ok(report_refusals(args.input.flows(), &refused)),
         Err(NoGraph::OutOf(fault)) => return Ok(out_of(&fault)),
+        Err(NoGraph::Plugin(fault)) => {
+            eprintln!("{fault}");
+            return Ok(ExitStatus::Plugin);
+        }
     };
     let mut out = io::stdout();
     match args.format {

@@ -28,6 +28,8 @@ pub enum ExitStatus {
     Unlike = 9,
     /// Ranks wait for others that will never come.
     Waiting = 10,
+    /// A plugin cannot be used, or has given what it may not.
+    Plugin = 11,
     /// It was asked to end before its time, and wrote what it had: what shells give for SIGINT.
     Interrupted = 130,
 }
@@ -43,7 +45,7 @@ impl ExitStatus {
                             4 flows stalled or given up, 5 PFC deadlock, 6 out of limits, 7 a reference run differs, \
                             8 acceleration or a memo record has changed results by more than it may, \
                             9 memo files of different models, 10 ranks wait for others that never come, \
-                            130 interrupted; what was done is written";
+                            11 a plugin cannot be used or breaks its contract, 130 interrupted; what was done is written";
 }
 
 impl From<ExitStatus> for ExitCode {
@@ -113,6 +115,10 @@ pub fn explain(outcome: &Outcome) -> ExitStatus {
             let (ended, begun) = (outcome.flows.len(), outcome.flows_begun);
             eprintln!("interrupted at {} ns: {ended} of {begun} flows have ended", outcome.end.as_ns());
             ExitStatus::Interrupted
+        }
+        Ending::Plugin(fault) => {
+            eprintln!("{fault}");
+            ExitStatus::Plugin
         }
     }
 }

@@ -16,6 +16,7 @@ pub mod load;
 pub mod memo;
 pub mod ns3_setup;
 pub mod outputs;
+pub mod plugin;
 pub mod progress;
 pub mod reference;
 mod running;

@@ -83,7 +83,7 @@ pub type Runner<'r> = dyn FnMut(&Scenario) -> Result<Outcome, Vec<Refusal>> + 'r
 
 /// Makes the run of a folder and compares. `options` are [`NS3`], perhaps with an acceleration.
 pub fn compare(folder: &Path, options: &Options) -> Comparison {
-    compare_with(folder, options, &mut |scenario| simulate(scenario, (), &mut ()))
+    compare_with(folder, options, &mut |scenario| simulate(scenario, &mut ()))
 }
 
 /// As [`compare`], with runs of the caller's making.

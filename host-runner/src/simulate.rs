@@ -19,8 +19,10 @@ use wormhole_kernel::{
     CapacityError, Error, FabricSize, Kernel, Limits, ModelSet, Models, NodeId, Observer, PortStats, SimTime,
 };
 use wormhole_memo_fmt::{FORMAT_VERSION, Header};
-use wormhole_models::ecn::Ns3Coins;
-use wormhole_models::profile::{Ns3, Ps};
+use wormhole_models::any::{AnyBuffers, AnyMarker};
+use wormhole_models::buffer::DynamicThreshold;
+use wormhole_models::ecn::{Ns3Coins, RedMarker};
+use wormhole_models::profile::{Ns3, Ps, with_switches};
 use wormhole_models::router::{Ecmp, EcmpHash, Spray};
 
 /// How a run ended.
@@ -40,6 +42,8 @@ pub enum Ending {
     Mismatch(String),
     /// A capacity is used up.
     OutOf(CapacityError),
+    /// A plugin has given what it may not: which, and what.
+    Plugin(String),
     /// Whoever watched it wished it to end.
     Interrupted,
     /// It has not ended: these are results so far.
@@ -47,8 +51,8 @@ pub enum Ending {
 }
 
 impl Ending {
-    /// One word: `done`, `stop_time`, `deadlock`, `stalled`, `waiting`, `mismatch`, `interrupted`, `running`, or
-    /// `out_of_<limit>`.
+    /// One word: `done`, `stop_time`, `deadlock`, `stalled`, `waiting`, `mismatch`, `plugin`, `interrupted`, `running`,
+    /// or `out_of_<limit>`.
     pub fn name(&self) -> String {
         match self {
             Ending::Done => "done".into(),
@@ -57,6 +61,7 @@ impl Ending {
             Ending::Stalled(_) => "stalled".into(),
             Ending::Waiting(_) => "waiting".into(),
             Ending::Mismatch(_) => "mismatch".into(),
+            Ending::Plugin(_) => "plugin".into(),
             Ending::OutOf(fault) => format!("out_of_{}", fault.what),
             Ending::Interrupted => "interrupted".into(),
             Ending::Running => "running".into(),
@@ -163,25 +168,40 @@ pub struct Refusal {
     pub error: Error,
 }
 
+// None of these is generic: the kernel is compiled once for each kind of models and observers, here, and not again in
+// every crate that makes a run.
+
 /// Runs a scenario without memoisation.
 ///
 /// # Errors
 /// Everything the kernel refuses.
-pub fn simulate<O: Observer>(scenario: &Scenario, observer: O, watch: &mut dyn Watch) -> Result<Outcome, Vec<Refusal>> {
-    with_models(scenario, Run { scenario, memo: None, observer, watch })
+pub fn simulate(scenario: &Scenario, watch: &mut dyn Watch) -> Result<Outcome, Vec<Refusal>> {
+    with_models(scenario, Run { scenario, memo: None, watch })
 }
 
 /// As [`simulate`], but what `memo` has of earlier runs is looked up, and what is new goes there.
 ///
 /// # Errors
 /// Everything the kernel refuses.
-pub fn simulate_memoised<O: Observer>(
+pub fn simulate_memoised(scenario: &Scenario, memo: &mut Memo, watch: &mut dyn Watch) -> Result<Outcome, Vec<Refusal>> {
+    with_models(scenario, Run { scenario, memo: Some(memo), watch })
+}
+
+/// As [`simulate_memoised`] or, without `memo`, as [`simulate`]; `observer` sees every event that is executed.
+///
+/// # Errors
+/// Everything the kernel refuses.
+pub fn simulate_observed(
     scenario: &Scenario,
-    memo: &mut Memo,
-    observer: O,
+    memo: Option<&mut Memo>,
+    observer: &mut dyn Observer,
     watch: &mut dyn Watch,
 ) -> Result<Outcome, Vec<Refusal>> {
-    with_models(scenario, Run { scenario, memo: Some(memo), observer, watch })
+    let run = Run { scenario, memo, watch };
+    match scenario.plugins.concern_switches() {
+        false => with_usual_switches(scenario, observer, run),
+        true => with_foreign_switches(scenario, observer, run),
+    }
 }
 
 /// Something to do with a scenario's models. Every profile and router is a type of its own.
@@ -189,17 +209,67 @@ pub(crate) trait WithModels {
     /// What comes of it.
     type Output;
 
-    /// Does it.
-    fn with<M: Models>(self, models: ModelSet<'_, M>) -> Self::Output;
+    /// Does it. The observer is for the kernel.
+    fn with<M: Models, O: Observer>(self, models: ModelSet<'_, M>, observer: (PfcLog, O)) -> Self::Output;
 }
 
 /// Makes the models of a scenario and does something with them.
 pub(crate) fn with_models<W: WithModels>(scenario: &Scenario, work: W) -> W::Output {
-    let salted = EcmpHash::Salted(scenario.seed);
+    match scenario.plugins.concern_switches() {
+        false => with_usual_switches(scenario, (), work),
+        true => with_foreign_switches(scenario, &mut (), work),
+    }
+}
+
+fn with_usual_switches<W: WithModels, O: Observer>(scenario: &Scenario, observer: O, work: W) -> W::Output {
+    let (salted, observer) = (EcmpHash::Salted(scenario.seed), (PfcLog::default(), observer));
     match (scenario.profile, scenario.routing) {
-        (Profile::Ns3, _) => work.with(ns3_models(scenario, Ecmp::new(EcmpHash::Ns3))),
-        (Profile::Ps, Routing::Ecmp) => work.with(ps_models(scenario, Ecmp::new(salted))),
-        (Profile::Ps, Routing::Spray) => work.with(ps_models(scenario, Spray::new(scenario.seed))),
+        (Profile::Ns3, _) => work.with(ns3_models(scenario, Ecmp::new(EcmpHash::Ns3)), observer),
+        (Profile::Ps, Routing::Ecmp) => work.with(ps_models(scenario, Ecmp::new(salted)), observer),
+        (Profile::Ps, Routing::Spray) => work.with(ps_models(scenario, Spray::new(scenario.seed)), observer),
+    }
+}
+
+/// Whoever observes: such a kernel is compiled once.
+fn with_foreign_switches<W: WithModels>(scenario: &Scenario, observer: &mut dyn Observer, work: W) -> W::Output {
+    /// The models of a profile, with the buffers and the marker of plugins where there are some.
+    fn foreign<'s, A, Z>(scenario: &'s Scenario, models: ModelSet<'s, A>) -> ModelSet<'s, Z>
+    where
+        A: Models<Buffers = DynamicThreshold, Marker = RedMarker<'s>>,
+        Z: Models<
+                Buffers = AnyBuffers,
+                Marker = AnyMarker<'s>,
+                Timing = A::Timing,
+                Cca = A::Cca,
+                Telemetry = A::Telemetry,
+                Scheduler = A::Scheduler,
+                Loss = A::Loss,
+                Router = A::Router,
+                Nic = A::Nic,
+            >,
+    {
+        let buffers = scenario.plugins.buffers().map(AnyBuffers::ForeignBuffers);
+        let buffers = buffers.unwrap_or(AnyBuffers::DynamicThreshold(models.buffers));
+        let marker = scenario.plugins.marker(scenario.seed).map(AnyMarker::ForeignMarker);
+        let marker = marker.unwrap_or_else(|| AnyMarker::RedMarker(models.marker.clone()));
+        with_switches(models, buffers, marker)
+    }
+    type ForeignNs3<'s> = Ns3<'s, Ecmp, AnyBuffers, AnyMarker<'s>>;
+    type ForeignPs<'s, R> = Ps<'s, R, AnyBuffers, AnyMarker<'s>>;
+    let (salted, observer) = (EcmpHash::Salted(scenario.seed), (PfcLog::default(), observer));
+    match (scenario.profile, scenario.routing) {
+        (Profile::Ns3, _) => {
+            let models = ns3_models(scenario, Ecmp::new(EcmpHash::Ns3));
+            work.with::<ForeignNs3<'_>, _>(foreign(scenario, models), observer)
+        }
+        (Profile::Ps, Routing::Ecmp) => {
+            let models = ps_models(scenario, Ecmp::new(salted));
+            work.with::<ForeignPs<'_, Ecmp>, _>(foreign(scenario, models), observer)
+        }
+        (Profile::Ps, Routing::Spray) => {
+            let models = ps_models(scenario, Spray::new(scenario.seed));
+            work.with::<ForeignPs<'_, Spray>, _>(foreign(scenario, models), observer)
+        }
     }
 }
 
@@ -225,19 +295,17 @@ fn ps_models<R: Router>(scenario: &Scenario, router: R) -> ModelSet<'_, Ps<'_, R
 }
 
 /// A run of a scenario to its end.
-struct Run<'r, O> {
+struct Run<'r> {
     scenario: &'r Scenario,
     memo: Option<&'r mut Memo>,
-    observer: O,
     watch: &'r mut dyn Watch,
 }
 
-impl<O: Observer> WithModels for Run<'_, O> {
+impl WithModels for Run<'_> {
     type Output = Result<Outcome, Vec<Refusal>>;
 
-    fn with<M: Models>(self, models: ModelSet<'_, M>) -> Self::Output {
-        let Run { scenario, mut memo, observer, watch } = self;
-        let observer = (PfcLog::default(), observer);
+    fn with<M: Models, O: Observer>(self, models: ModelSet<'_, M>, observer: (PfcLog, O)) -> Self::Output {
+        let Run { scenario, mut memo, watch } = self;
         let how = memo.as_ref().and_then(|memo| memo.how(scenario.acceleration.tier));
         // Before the kernel, which borrows it for as long as it lives.
         let mut records = vec![0u64; memo.as_ref().filter(|_| how.is_some()).map_or(0, |memo| memo.limit_words())];
@@ -323,6 +391,7 @@ fn run<M: Models, O: Observer>(
     })?;
     // What is parked at the stop time has counted nothing since.
     kernel.wake_all();
+    let ending = scenario.plugins.fault().map_or(ending, Ending::Plugin);
     Ok(outcome(&kernel, &traffic, ending))
 }
 
@@ -383,6 +452,9 @@ pub(crate) fn drive<M: Models, O: Observer>(
         traffic.collect(kernel);
         if follow(kernel, traffic).is_break() {
             return Ok(Ending::Interrupted);
+        }
+        if let Some(fault) = scenario.plugins.fault() {
+            return Ok(Ending::Plugin(fault));
         }
         now = match step {
             Step::Budget => continue,

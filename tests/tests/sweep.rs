@@ -307,13 +307,13 @@ fn shards_join_to_the_table_of_the_whole() {
 
 #[test]
 fn all_faults_of_all_points_are_told_before_anything_runs() {
-    let sweep = "[grid]\n'models.cca' = ['hpcc', 'hpc']\n'config.BUFFER_SIZE' = [16, 'x']\n\
+    let sweep = "[grid]\n'models.routing' = ['ecmp', 'ecpm']\n'config.BUFFER_SIZE' = [16, 'x']\n\
                  [[point]]\n'fabric.host' = 8\n[[point]]\nvariant = 'slow'\n'job.start' = 'soon'\n";
     let place = Place::new("faults", sweep);
     let said = place.wormhole("sweep sweep.toml --out out");
     assert_eq!(said.code, Some(3), "{said:#?}");
     for (line, part) in [
-        ("sweep.toml:3: error: invalid value 'hpc' for '--cca <CCA>'", "[points: 2-3]"),
+        ("sweep.toml:3: error: invalid value 'ecpm' for '--routing <ROUTING>'", "[points: 2-3]"),
         ("sweep.toml:4: error: ", "(found `x`) [point: 1]"),
         ("sweep.toml:6: error: no such key; did you mean `hosts`? (found `host`)", "[point: 4]"),
         ("sweep.toml:9: error: invalid value 'soon'", "[point: 5]"),

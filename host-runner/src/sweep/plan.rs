@@ -15,7 +15,6 @@ use crate::args::ScenarioArgs;
 use crate::cli::{run_command, scenario_arguments};
 use crate::input::diagnostics::Diagnostics;
 use crate::input::{self, counted, decode};
-use crate::load::{Loaded, load_files};
 use crate::scenario::Scenario;
 use crate::scenario_file::{
     Lines, Overlay, ScenarioFile, ScenarioText, Setting, explain, plain_text, unknown, variants,
@@ -114,7 +113,10 @@ impl<'t> Plan<'t> {
     pub(crate) fn load(&self, number: usize, options: &[String]) -> (Option<(Scenario, ScenarioArgs)>, Diagnostics) {
         let mut all = Diagnostics::default();
         let loaded = self.arguments(number, options, &mut all).and_then(|args| {
-            let Loaded { scenario, found, .. } = load_files(&args.input.files(), &args.options());
+            let (scenario, found) = match args.input.load(&args.options()) {
+                Ok(loaded) => (loaded.scenario, loaded.found),
+                Err((_, found)) => (None, found),
+            };
             all.extend(found);
             scenario.map(|scenario| (scenario, args))
         });
@@ -468,14 +470,14 @@ mod tests {
 
     #[test]
     fn faults_of_a_points_values_are_told_where_the_sweep_states_them() {
-        let text = "scenario = 'gpt-7b-64'\n[[point]]\n'models.cca' = 'hpc'\n[[point]]\n'fabric.spine' = 3\n\
+        let text = "scenario = 'gpt-7b-64'\n[[point]]\n'models.routing' = 'ecpm'\n[[point]]\n'fabric.spine' = 3\n\
                     'config.BUFFER_SIZE' = 'x'\n[[point]]\n'config.BUFFER_SIZE' = 'x'\n";
         let loaded = |plan: Plan<'_>| {
             let found = |number| plan.load(number, &[]).1.all().iter().map(ToString::to_string).collect::<Vec<_>>();
             (0..3).map(found).collect::<Vec<_>>()
         };
         let found = read(text, loaded).0.expect("a plan");
-        assert!(found[0][0].starts_with("sweep.toml:3: error: invalid value 'hpc'"), "{found:#?}");
+        assert!(found[0][0].starts_with("sweep.toml:3: error: invalid value 'ecpm'"), "{found:#?}");
         assert_eq!(found[1], ["sweep.toml:5: error: no such key; did you mean `spines`? (found `spine`)"]);
         assert!(found[2][0].starts_with("sweep.toml:8: error: "), "{found:#?}");
         assert!(found[2][0].ends_with("(found `x`)"), "{found:#?}");

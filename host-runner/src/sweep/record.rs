@@ -101,7 +101,7 @@ impl PointRecord {
 
 fn message(ending: &Ending) -> Option<String> {
     match ending {
-        Ending::Mismatch(message) => Some(message.clone()),
+        Ending::Mismatch(message) | Ending::Plugin(message) => Some(message.clone()),
         Ending::OutOf(fault) => Some(fault.to_string()),
         _ => None,
     }

@@ -81,7 +81,7 @@ impl<'r> Run<'r> {
         let (scenario, args) = loaded.ok_or_else(changed)?;
         let mut memo = args.memo_shared(store).0.ok_or_else(changed)?;
         let mut watch = PointWatch { progress: &self.progress, point };
-        let run = simulate_memoised(&scenario, &mut memo, (), &mut watch);
+        let run = simulate_memoised(&scenario, &mut memo, &mut watch);
         if run.as_ref().is_ok_and(|outcome| outcome.ending == Ending::Interrupted) {
             return Ok(ExitStatus::Interrupted);
         }
