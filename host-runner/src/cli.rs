@@ -82,8 +82,8 @@ enum Command {
     },
     /// Run a scenario again and again with other values of its keys, and make one table of the results.
     ///
-    /// A point that does not end well, or that the kernel refuses, has its ending in its row; the others are run all the
-    /// same, and the exit code is 0. What is wrong with the inputs of any point is told before the first one runs.
+    /// A point that does not end well, or that the kernel refuses, has its ending in its row; the others are run all
+    /// the same, and the exit code is 0. What is wrong with the inputs of any point is told before the first one runs.
     Sweep(SweepCommand),
     /// Look after memo files: what runs with --memo have kept.
     #[command(subcommand)]

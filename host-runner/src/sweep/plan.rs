@@ -5,7 +5,7 @@
 //! | `scenario` | an embedded scenario, or a file whose path is relative to this one |
 //! | `variant` | the variant of points that name none |
 //! | `batch` | points that see the same memo store, and so most that run at the same time; 16 unless it is said |
-//! | `[grid]` | `"TABLE.KEY" = [VALUES]` or `variant = [NAMES]`: all combinations; what is stated last changes fastest |
+//! | `[grid]` | `"TABLE.KEY" = [VALUES]` or `variant = [NAMES]`: all combinations, the last key changing fastest |
 //! | `[[point]]` | `"TABLE.KEY" = VALUE` or `variant = NAME`: one point; these come after the grid |
 //!
 //! A table is one of the scenario file: `fabric`, `job` (all of them), `models`, `acceleration` or `config`. So a point
