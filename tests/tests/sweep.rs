@@ -1,5 +1,5 @@
-//! `wormhole sweep`: its table is that of single runs, and the same whatever the number of threads, however often it was
-//! killed, and in however many shards it was run.
+//! `wormhole sweep`: its table is that of single runs, and the same whatever the number of threads, however often it
+//! was killed, and in however many shards it was run.
 
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -1,8 +1,8 @@
 //! Running the points of a sweep.
 //!
 //! Points are taken in batches of a size that the plan says, whatever the number of threads. All points of a batch see
-//! the memo store that the batches before have left; what they learn is put into it when the batch is done, in the order
-//! of points. So results depend neither on which point ends first, nor on where a sweep was stopped and resumed.
+//! the memo store that the batches before have left; what they learn is put into it when the batch is done, in the
+//! order of points. So results depend neither on which point ends first, nor on where a sweep was stopped and resumed.
 
 use super::folder::SweepFolder;
 use super::plan::Plan;
