@@ -2,6 +2,7 @@
 //!
 //! The difference of `event/c` and `event/rust` is that of two crossings per event (`wh_next_event_time`,
 //! `wh_run_bounded`), that of `frame/c` and `frame/rust` of two per frame (`wh_inject`, `wh_poll_egress`).
+//! `idle` is the pair of `event` when nothing is due: there is little beside the crossings, and so little noise.
 //! Functions are called through pointers the compiler knows nothing of, as a program in C does.
 #![allow(unsafe_code, reason = "it calls a foreign interface")]
 
@@ -65,15 +66,17 @@ fn with_c(work: impl FnOnce(*mut WhKernel)) {
     }
 }
 
-fn event(criterion: &mut Criterion) {
-    let mut group = criterion.benchmark_group("capi/event");
+/// The pair of calls a host makes per event, of which each may execute one up to `limit`.
+fn pair(criterion: &mut Criterion, name: &str, limit: u64) {
+    let mut group = criterion.benchmark_group(name);
     group.throughput(Throughput::Elements(1));
     with_rust(|kernel| {
         kernel.add_flow(&FlowSpec::new(NodeId(0), NodeId(1), ENDLESS, SimTime::ZERO)).expect("a flow");
+        kernel.run_until(SimTime(limit.min(ROUND))).expect("capacity");
         group.bench_function("rust", |bencher| {
             bencher.iter(|| {
                 black_box(kernel.next_event_time());
-                black_box(kernel.run_bounded(black_box(SimTime::MAX), 1))
+                kernel.run_bounded(black_box(SimTime(limit)), 1)
             })
         });
     });
@@ -85,6 +88,7 @@ fn event(criterion: &mut Criterion) {
             ok(wh_flow_defaults(&mut flow));
             (flow.src, flow.dst, flow.bytes) = (0, 1, ENDLESS);
             ok(wh_add_flow(kernel, &flow, &mut id));
+            ok(wh_run_until(kernel, limit.min(ROUND), &mut step));
         }
         let next_event_time: unsafe extern "C" fn(*const WhKernel, *mut u64) -> WhStatus =
             black_box(wh_next_event_time);
@@ -93,12 +97,20 @@ fn event(criterion: &mut Criterion) {
         group.bench_function("c", |bencher| {
             // SAFETY: the same.
             bencher.iter(|| unsafe {
-                black_box(next_event_time(kernel, &mut next));
-                black_box(run_bounded(kernel, black_box(WH_NEVER), 1, &mut step))
+                ok(next_event_time(kernel, &mut next));
+                run_bounded(kernel, black_box(limit), 1, &mut step)
             })
         });
     });
     group.finish();
+}
+
+fn event(criterion: &mut Criterion) {
+    pair(criterion, "capi/event", WH_NEVER);
+}
+
+fn idle(criterion: &mut Criterion) {
+    pair(criterion, "capi/idle", ROUND);
 }
 
 fn frame(criterion: &mut Criterion) {
@@ -149,5 +161,5 @@ fn frame(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, event, frame);
+criterion_group!(benches, event, idle, frame);
 criterion_main!(benches);

@@ -142,6 +142,7 @@ impl InputArgs {
             config: self.models.config.clone().map(Source::File).or(config),
             link_events: self.models.link_events.clone(),
             jobs,
+            is_open: false,
         }
     }
 
@@ -150,13 +151,13 @@ impl InputArgs {
         self.flows.as_deref().unwrap_or(Path::new("flows"))
     }
 
-    /// Reads the files and loads the plugins.
+    /// Reads files and loads the plugins.
     ///
     /// # Errors
     /// [`NoPlugins`].
-    pub(crate) fn load(&self, options: &Options) -> Result<Loaded, NoPlugins> {
+    pub(crate) fn load(&self, files: &Files, options: &Options) -> Result<Loaded, NoPlugins> {
         let plugins = self.plugins()?;
-        Ok(load_files(&self.files(), &Options { plugins, ..*options }))
+        Ok(load_files(files, &Options { plugins, ..*options }))
     }
 
     fn plugins(&self) -> Result<Plugins, NoPlugins> {

@@ -1,11 +1,12 @@
 //! Commands and exit codes.
 
 use crate::args::{InputArgs, MemoArgs, ReferenceTier, ScenarioArgs, fraction};
+use crate::cosim::CosimCommand;
 use crate::ending::{ExitStatus, explain, out_of};
 use crate::fcg::{NoGraph, flow_graph};
 use crate::input::diagnostics::Diagnostics;
 use crate::input::units;
-use crate::load::Loaded;
+use crate::load::{Files, Loaded};
 use crate::memo::{Memo, MemoCommand};
 use crate::outputs::{EventTrace, ResultFolder};
 use crate::plugin::PluginCommand;
@@ -112,6 +113,9 @@ enum Command {
     },
     /// Write the topology of a usual fabric, by its parameters.
     Topo(TopoCommand),
+    /// Simulate a fabric whose hosts are ports of other programs: Ethernet frames come in at one and leave by another.
+    #[command(subcommand)]
+    Cosim(CosimCommand),
 }
 
 #[derive(Args, Debug)]
@@ -207,18 +211,28 @@ impl Command {
             }
             Command::Check(scenario) => Some(&mut scenario.input),
             Command::Fcg(FcgArgs { input, .. }) => Some(input),
+            Command::Cosim(command) => Some(command.input()),
             _ => None,
         }
     }
 }
 
+/// The command that a command line names, and how many words do that. They come before all arguments, as there are no
+/// options of all commands.
+fn named_command<'c>(all: &'c clap::Command, arguments: &[OsString]) -> (&'c clap::Command, usize) {
+    let mut named = (all, 1);
+    while let Some(command) = arguments.get(named.1).and_then(|name| named.0.find_subcommand(name)) {
+        named = (command, named.1 + 1);
+    }
+    named
+}
+
 /// A command line with the arguments of a scenario file before those that are typed: the later ones count.
 fn with_file(typed: &[OsString], file: &ScenarioFile) -> Vec<OsString> {
     let all = Cli::command();
-    // The command's name comes before its arguments, as there are no options of all commands.
-    let own = all.find_subcommand(&typed[1]).unwrap_or(&all);
+    let (own, names) = named_command(&all, typed);
     let of_file = file.arguments.iter().filter(|argument| has_option(own, argument)).map(OsString::from);
-    typed[..2].iter().cloned().chain(of_file).chain(typed[2..].iter().cloned()).collect()
+    typed[..names].iter().cloned().chain(of_file).chain(typed[names..].iter().cloned()).collect()
 }
 
 /// A scenario file and further options of `wormhole run` as arguments; what the file says of outputs is left out.
@@ -270,6 +284,7 @@ pub fn execute(cli: Cli) -> ExitCode {
             Ok(ExitStatus::Done)
         }
         Command::Topo(command) => command.execute(),
+        Command::Cosim(command) => command.execute(),
     };
     match status {
         Ok(status) => status.into(),
@@ -289,14 +304,14 @@ pub fn execute(cli: Cli) -> ExitCode {
 pub fn open_run(arguments: &[&str]) -> Result<(Scenario, Memo), ExitCode> {
     let words = ["wormhole", "run"].iter().chain(arguments).map(OsString::from).collect();
     match Cli::from_arguments(words)?.command {
-        Command::Run(args) => Ok(open(&args.scenario)?),
+        Command::Run(args) => Ok(open(&args.scenario, &args.scenario.input.files())?),
         _ => Err(ExitStatus::BadInput.into()),
     }
 }
 
 /// Reads a scenario; tells on standard error what was found and what the files were taken for.
-fn load(input: &InputArgs, options: &Options) -> Result<Scenario, ExitStatus> {
-    let Loaded { scenario, description, found } = input.load(options).map_err(|(status, found)| {
+fn load(input: &InputArgs, files: &Files, options: &Options) -> Result<Scenario, ExitStatus> {
+    let Loaded { scenario, description, found } = input.load(files, options).map_err(|(status, found)| {
         tell(&found);
         status
     })?;
@@ -313,8 +328,8 @@ pub(crate) fn tell(found: &Diagnostics) {
 }
 
 /// Scenario and memo of a command; tells on standard error what is odd about them.
-fn open(args: &ScenarioArgs) -> Result<(Scenario, Memo), ExitStatus> {
-    let scenario = load(&args.input, &args.options())?;
+pub(crate) fn open(args: &ScenarioArgs, files: &Files) -> Result<(Scenario, Memo), ExitStatus> {
+    let scenario = load(&args.input, files, &args.options())?;
     let (memo, found) = args.memo();
     tell(&found);
     Ok((scenario, memo.ok_or(ExitStatus::BadInput)?))
@@ -322,14 +337,14 @@ fn open(args: &ScenarioArgs) -> Result<(Scenario, Memo), ExitStatus> {
 
 /// Extends the memo file, if there is one, and tells what is odd. The status is [`ExitStatus::Done`] unless a record
 /// has proved wrong.
-fn finish(memo: Memo) -> io::Result<ExitStatus> {
+pub(crate) fn finish(memo: Memo) -> io::Result<ExitStatus> {
     let found = memo.finish()?;
     tell(&found);
     Ok(if found.has_errors() { ExitStatus::ErrorBound } else { ExitStatus::Done })
 }
 
 fn run(args: &RunArgs) -> io::Result<ExitStatus> {
-    let (scenario, mut memo) = match open(&args.scenario) {
+    let (scenario, mut memo) = match open(&args.scenario, &args.scenario.input.files()) {
         Ok(opened) => opened,
         Err(status) => return Ok(status),
     };
@@ -355,7 +370,7 @@ fn run(args: &RunArgs) -> io::Result<ExitStatus> {
 }
 
 fn run_check(args: &ScenarioArgs) -> io::Result<ExitStatus> {
-    let scenario = match open(args) {
+    let scenario = match open(args, &args.input.files()) {
         Ok((scenario, _)) => scenario,
         Err(status) => return Ok(status),
     };
@@ -382,7 +397,7 @@ fn simulate_with_trace(
     Ok(outcome)
 }
 
-fn report_refusals(flows: &Path, refused: &[Refusal]) -> ExitStatus {
+pub(crate) fn report_refusals(flows: &Path, refused: &[Refusal]) -> ExitStatus {
     for Refusal { flow, error } in refused {
         match flow {
             Some(index) => eprintln!("{}: error: {error} (flow {})", flows.display(), index + 1),
@@ -393,7 +408,7 @@ fn report_refusals(flows: &Path, refused: &[Refusal]) -> ExitStatus {
 }
 
 fn run_verify(args: &VerifyArgs) -> io::Result<ExitStatus> {
-    let (scenario, mut memo) = match open(&args.scenario) {
+    let (scenario, mut memo) = match open(&args.scenario, &args.scenario.input.files()) {
         Ok(opened) => opened,
         Err(status) => return Ok(status),
     };
@@ -447,7 +462,7 @@ fn compare(folders: &[PathBuf], accel: ReferenceTier, memo: &MemoArgs) -> io::Re
 }
 
 fn run_fcg(args: &FcgArgs) -> io::Result<ExitStatus> {
-    let scenario = match load(&args.input, &args.input.options()) {
+    let scenario = match load(&args.input, &args.input.files(), &args.input.options()) {
         Ok(scenario) => scenario,
         Err(status) => return Ok(status),
     };

@@ -3,6 +3,7 @@
 mod args;
 mod check;
 pub mod cli;
+mod cosim;
 pub mod cpu;
 pub mod demo;
 mod disk;

@@ -108,6 +108,7 @@ fn run(
         config: Some(Source::File(file("config.txt"))),
         link_events: None,
         jobs: Vec::new(),
+        is_open: false,
     };
     let loaded = load_files(&files, options);
     let Some(scenario) = loaded.scenario else {

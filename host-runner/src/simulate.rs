@@ -5,7 +5,7 @@ use crate::memo::{Memo, MemoReport, RunStore};
 use crate::outputs::{PfcLog, PfcRow};
 use crate::scenario::{Profile, Routing, Scenario};
 pub use crate::traffic::FlowRecord;
-use crate::traffic::Traffic;
+use crate::traffic::{Halt, Traffic};
 use crate::workload::engine::Wait;
 use crate::workload::report::JobReport;
 use std::ops::ControlFlow;
@@ -176,7 +176,7 @@ pub struct Refusal {
 /// # Errors
 /// Everything the kernel refuses.
 pub fn simulate(scenario: &Scenario, watch: &mut dyn Watch) -> Result<Outcome, Vec<Refusal>> {
-    with_models(scenario, Run { scenario, memo: None, watch })
+    with_models(scenario, Run { scenario, memo: None, driver: ToTheEnd { watch } })
 }
 
 /// As [`simulate`], but what `memo` has of earlier runs is looked up, and what is new goes there.
@@ -184,7 +184,7 @@ pub fn simulate(scenario: &Scenario, watch: &mut dyn Watch) -> Result<Outcome, V
 /// # Errors
 /// Everything the kernel refuses.
 pub fn simulate_memoised(scenario: &Scenario, memo: &mut Memo, watch: &mut dyn Watch) -> Result<Outcome, Vec<Refusal>> {
-    with_models(scenario, Run { scenario, memo: Some(memo), watch })
+    with_models(scenario, Run { scenario, memo: Some(memo), driver: ToTheEnd { watch } })
 }
 
 /// As [`simulate_memoised`] or, without `memo`, as [`simulate`]; `observer` sees every event that is executed.
@@ -197,10 +197,68 @@ pub fn simulate_observed(
     observer: &mut dyn Observer,
     watch: &mut dyn Watch,
 ) -> Result<Outcome, Vec<Refusal>> {
-    let run = Run { scenario, memo, watch };
+    simulate_driven(scenario, memo, observer, ToTheEnd { watch })
+}
+
+/// As [`simulate_observed`], but `driver` says how far the simulation goes, and when.
+///
+/// # Errors
+/// Everything the kernel refuses.
+pub(crate) fn simulate_driven(
+    scenario: &Scenario,
+    memo: Option<&mut Memo>,
+    observer: &mut dyn Observer,
+    driver: impl Driver,
+) -> Result<Outcome, Vec<Refusal>> {
+    let run = Run { scenario, memo, driver };
     match scenario.plugins.concern_switches() {
         false => with_usual_switches(scenario, observer, run),
         true => with_foreign_switches(scenario, observer, run),
+    }
+}
+
+/// What leads a simulation from its start to its end.
+pub(crate) trait Driver {
+    /// Commands that may be waiting for their time, besides the scenario's link changes.
+    fn inputs(&self) -> usize;
+
+    /// Runs a kernel that is set up. Gives how it ended. `results` gives what the run has shown so far.
+    ///
+    /// # Errors
+    /// Everything the kernel refuses.
+    fn drive<'k, M: Models, O: Observer>(
+        self,
+        scenario: &Scenario,
+        kernel: &mut Kernel<'k, M, O>,
+        traffic: &mut Traffic<'_>,
+        results: &dyn Fn(&Kernel<'k, M, O>, &Traffic<'_>) -> Outcome,
+    ) -> Result<Ending, Vec<Refusal>>;
+}
+
+/// Runs until all flows and jobs have ended, or to the stop time, or until who watches breaks it off.
+struct ToTheEnd<'w> {
+    watch: &'w mut dyn Watch,
+}
+
+impl Driver for ToTheEnd<'_> {
+    fn inputs(&self) -> usize {
+        0
+    }
+
+    fn drive<'k, M: Models, O: Observer>(
+        self,
+        scenario: &Scenario,
+        kernel: &mut Kernel<'k, M, O>,
+        traffic: &mut Traffic<'_>,
+        results: &dyn Fn(&Kernel<'k, M, O>, &Traffic<'_>) -> Outcome,
+    ) -> Result<Ending, Vec<Refusal>> {
+        drive(scenario, kernel, traffic, |kernel, traffic| {
+            self.watch.progress(progress(kernel, traffic))?;
+            if self.watch.wants_interim() {
+                self.watch.interim(&results(kernel, traffic));
+            }
+            ControlFlow::Continue(())
+        })
     }
 }
 
@@ -294,23 +352,24 @@ fn ps_models<R: Router>(scenario: &Scenario, router: R) -> ModelSet<'_, Ps<'_, R
     models
 }
 
-/// A run of a scenario to its end.
-struct Run<'r> {
+/// A run of a scenario.
+struct Run<'r, D> {
     scenario: &'r Scenario,
     memo: Option<&'r mut Memo>,
-    watch: &'r mut dyn Watch,
+    driver: D,
 }
 
-impl WithModels for Run<'_> {
+impl<D: Driver> WithModels for Run<'_, D> {
     type Output = Result<Outcome, Vec<Refusal>>;
 
     fn with<M: Models, O: Observer>(self, models: ModelSet<'_, M>, observer: (PfcLog, O)) -> Self::Output {
-        let Run { scenario, mut memo, watch } = self;
+        let Run { scenario, mut memo, driver } = self;
         let how = memo.as_ref().and_then(|memo| memo.how(scenario.acceleration.tier));
         // Before the kernel, which borrows it for as long as it lives.
         let mut records = vec![0u64; memo.as_ref().filter(|_| how.is_some()).map_or(0, |memo| memo.limit_words())];
         let mut store = RunStore::new(&mut records);
-        let limits = limits(scenario);
+        let mut limits = limits(scenario);
+        limits.inputs += driver.inputs();
         let mut memory = memory::<M, (PfcLog, O)>(scenario, &limits, &models);
         let mut kernel = kernel(scenario, &mut memory, models, &limits, observer)?;
         kernel.accelerate(scenario.acceleration).map_err(refused)?;
@@ -319,7 +378,7 @@ impl WithModels for Run<'_> {
             memo.begin(Header { format_version, kernel_version, models: kernel.memo_models() }, &mut store);
             kernel.memoise(&mut store, how).map_err(refused)?;
         }
-        let mut outcome = run(scenario, kernel, watch)?;
+        let mut outcome = run(scenario, kernel, driver)?;
         outcome.memo.bytes = store.bytes();
         if let Some(memo) = memo {
             memo.end(&outcome.memo.counts, store);
@@ -360,7 +419,7 @@ type Logged<'a, M, O> = Kernel<'a, M, (PfcLog, O)>;
 fn run<M: Models, O: Observer>(
     scenario: &Scenario,
     mut kernel: Logged<'_, M, O>,
-    watch: &mut dyn Watch,
+    driver: impl Driver,
 ) -> Result<Outcome, Vec<Refusal>> {
     let mut traffic = add_inputs(scenario, &mut kernel)?;
     let (cpu, wall) = (CpuClock::start(), Instant::now());
@@ -382,13 +441,8 @@ fn run<M: Models, O: Observer>(
             wall: wall.elapsed(),
         }
     };
-    let ending = drive(scenario, &mut kernel, &mut traffic, |kernel, traffic| {
-        watch.progress(progress(kernel, traffic))?;
-        if watch.wants_interim() {
-            watch.interim(&outcome(kernel, traffic, Ending::Running));
-        }
-        ControlFlow::Continue(())
-    })?;
+    let ending = driver
+        .drive(scenario, &mut kernel, &mut traffic, &|kernel, traffic| outcome(kernel, traffic, Ending::Running))?;
     // What is parked at the stop time has counted nothing since.
     kernel.wake_all();
     let ending = scenario.plugins.fault().map_or(ending, Ending::Plugin);
@@ -432,22 +486,20 @@ fn port_reports<M: Models, O: Observer>(kernel: &Kernel<'_, M, O>) -> Vec<PortRe
 }
 
 /// Runs to the end: of all flows and jobs, or to the stop time, or when `follow`, which is called now and then, breaks.
-pub(crate) fn drive<M: Models, O: Observer>(
+pub(crate) fn drive<'k, M: Models, O: Observer>(
     scenario: &Scenario,
-    kernel: &mut Kernel<'_, M, O>,
+    kernel: &mut Kernel<'k, M, O>,
     traffic: &mut Traffic<'_>,
-    mut follow: impl FnMut(&Kernel<'_, M, O>, &Traffic<'_>) -> ControlFlow<()>,
+    mut follow: impl FnMut(&Kernel<'k, M, O>, &Traffic<'_>) -> ControlFlow<()>,
 ) -> Result<Ending, Vec<Refusal>> {
     let mut now = SimTime::ZERO;
     if let Err(halt) = traffic.advance(now, kernel) {
         return halt.into_ending();
     }
     while !traffic.is_done() {
-        let next = traffic.next_time().filter(|&at| at <= scenario.stop);
-        let limit = next.unwrap_or(scenario.stop);
-        let step = match traffic.run(limit, kernel) {
-            Ok(step) => step,
-            Err(fault) => return Ok(Ending::OutOf(fault)),
+        let Stretch { step, goes_on } = match advance(scenario.stop, &mut now, kernel, traffic) {
+            Ok(stretch) => stretch,
+            Err(halt) => return halt.into_ending(),
         };
         traffic.collect(kernel);
         if follow(kernel, traffic).is_break() {
@@ -456,22 +508,46 @@ pub(crate) fn drive<M: Models, O: Observer>(
         if let Some(fault) = scenario.plugins.fault() {
             return Ok(Ending::Plugin(fault));
         }
-        now = match step {
-            Step::Budget => continue,
-            Step::Completed | Step::OutputFull => kernel.now(),
-            Step::Reached => limit,
-            // Jobs may have gone on after the last event of the kernel.
-            Step::Idle | Step::Stalled => next.unwrap_or(now.max(kernel.now())),
-        };
-        match traffic.advance(now, kernel) {
-            Err(halt) => return halt.into_ending(),
-            Ok(()) if next.is_some() || traffic.is_done() => {}
-            Ok(()) if step == Step::Reached => return Ok(Ending::StopTime),
-            Ok(()) if matches!(step, Step::Idle | Step::Stalled) => return Ok(stuck(scenario, kernel, traffic)),
-            Ok(()) => {}
+        match step {
+            _ if goes_on || traffic.is_done() => {}
+            Step::Reached => return Ok(Ending::StopTime),
+            Step::Idle | Step::Stalled => return Ok(stuck(scenario, kernel, traffic)),
+            Step::Budget | Step::Completed | Step::OutputFull => {}
         }
     }
     Ok(Ending::Done)
+}
+
+/// What [`advance`] has come to.
+pub(crate) struct Stretch {
+    /// Why it returned.
+    pub(crate) step: Step,
+    /// Jobs had something to do by themselves: there may be more before the limit.
+    pub(crate) goes_on: bool,
+}
+
+/// Runs the kernel to `limit` at most, and tells jobs what has ended. `now` is how far jobs have been told of.
+///
+/// # Errors
+/// A capacity is used up, or what jobs do makes no sense.
+pub(crate) fn advance<M: Models, O: Observer>(
+    limit: SimTime,
+    now: &mut SimTime,
+    kernel: &mut Kernel<'_, M, O>,
+    traffic: &mut Traffic<'_>,
+) -> Result<Stretch, Halt> {
+    let next = traffic.next_time().filter(|&at| at <= limit);
+    let step = traffic.run(next.unwrap_or(limit), kernel).map_err(Halt::OutOf)?;
+    *now = match step {
+        // In the midst of an instant jobs are told nothing: what they do is not to depend on where a slice ends.
+        Step::Budget => return Ok(Stretch { step, goes_on: true }),
+        Step::Completed | Step::OutputFull => kernel.now(),
+        Step::Reached => next.unwrap_or(limit),
+        // Jobs may have gone on after the last event of the kernel.
+        Step::Idle | Step::Stalled => next.unwrap_or((*now).max(kernel.now())),
+    };
+    traffic.advance(*now, kernel)?;
+    Ok(Stretch { step, goes_on: next.is_some() })
 }
 
 /// Nothing moves any more, and not all is done.

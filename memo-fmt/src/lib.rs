@@ -13,3 +13,8 @@ pub use header::{FORMAT_VERSION, HEADER_MAX, Header, MAGIC, read_header, write_h
 pub use record::{Reader, Record, WORDS_MAX, record_len, write_record};
 pub use store::Store;
 pub use words::Words;
+
+/// The program in the document is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/memo-in-your-program.md")]
+mod memo_in_your_program {}

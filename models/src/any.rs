@@ -47,8 +47,8 @@ impl<const N: usize> AnyState<N> {
 mod switches {
     use super::{AnyState, words};
     use crate::buffer::DynamicThreshold;
-    use crate::ecn::RedMarker;
-    use crate::plugin::{ForeignBuffers, ForeignMarker};
+    use crate::ecn::{RedMarker, RedPort};
+    use crate::plugin::{ForeignBuffers, ForeignMarker, ForeignMarkerPort};
     use wormhole_kernel::BitRate;
     use wormhole_kernel::buffer::BufferManager;
     use wormhole_kernel::fabric::PortInfo;
@@ -136,12 +136,8 @@ mod switches {
 
     // As above.
     macro_rules! marker_set {
-        ($($(#[$doc:meta])* $name:ident($model:ty),)*) => {
-            const MARKER_WORDS: usize = marker_words();
-
-            const fn marker_words<'m>() -> usize {
-                words(&[$(size_of::<<$model as Marker>::Port>(),)*])
-            }
+        ($($(#[$doc:meta])* $name:ident($model:ty, $port:ty),)*) => {
+            const MARKER_WORDS: usize = words(&[$(size_of::<$port>(),)*]);
 
             /// One of several markers.
             #[derive(Clone, Debug)]
@@ -181,9 +177,9 @@ mod switches {
 
     marker_set! {
         /// See [`RedMarker`].
-        RedMarker(RedMarker<'m>),
+        RedMarker(RedMarker<'m>, RedPort),
         /// See [`ForeignMarker`].
-        ForeignMarker(ForeignMarker),
+        ForeignMarker(ForeignMarker, ForeignMarkerPort),
     }
 
     #[cfg(test)]

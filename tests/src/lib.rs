@@ -5,6 +5,7 @@ pub mod component;
 pub mod drive;
 pub mod phases;
 pub mod recurring;
+pub mod simbricks_peer;
 pub mod swarm;
 
 use std::fs;
@@ -36,7 +37,16 @@ pub fn root() -> PathBuf {
 /// # Panics
 /// If it cannot be built.
 pub fn wormhole_binary() -> PathBuf {
-    built("wormhole").join(format!("wormhole{}", std::env::consts::EXE_SUFFIX))
+    build("wormhole", &[]).join(format!("wormhole{}", std::env::consts::EXE_SUFFIX))
+}
+
+/// An example of host-runner, built with the profile of this test.
+///
+/// # Panics
+/// If it cannot be built.
+pub fn wormhole_example(name: &str) -> PathBuf {
+    let folder = build("wormhole", &["--example", name]);
+    folder.join("examples").join(format!("{name}{}", std::env::consts::EXE_SUFFIX))
 }
 
 /// The folder with what a package of the workspace builds, with the profile of this test: a test crate does not get the
@@ -45,6 +55,11 @@ pub fn wormhole_binary() -> PathBuf {
 /// # Panics
 /// If it cannot be built.
 pub fn built(package: &str) -> PathBuf {
+    build(package, &[])
+}
+
+/// Builds targets of a package, and gives the folder they are in.
+fn build(package: &str, targets: &[&str]) -> PathBuf {
     let test = std::env::current_exe().expect("this test's path");
     let folder = test.parent().and_then(Path::parent).expect("target/PROFILE/deps/TEST");
     let profile = match folder.file_name().and_then(|n| n.to_str()) {
@@ -53,7 +68,9 @@ pub fn built(package: &str) -> PathBuf {
         Some(name) => name,
     };
     let status = Command::new(env!("CARGO"))
-        .args(["build", "--quiet", "--locked", "--package", package, "--profile", profile, "--target-dir"])
+        .args(["build", "--quiet", "--locked", "--package", package, "--profile", profile])
+        .args(targets)
+        .arg("--target-dir")
         .arg(folder.parent().expect("the target directory"))
         .current_dir(root())
         .status()
@@ -123,6 +140,7 @@ fn case_files(case: &str) -> Files {
         config: optional("config.txt").map(Source::File),
         link_events: optional("events.txt"),
         jobs: Vec::new(),
+        is_open: false,
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use wormhole_kernel::kernel::Step;
 use wormhole_kernel::{
     BitRate, ExternalFrame, FabricSize, FlowEnd, FlowSpec, Kernel, Limits, LinkId, LinkSpec, NodeId, NodeKind, PortId,
-    SimTime,
+    SimTime, Span,
 };
 use wormhole_models::cca::{
     AnyCca, Dcqcn, DcqcnConfig, Dctcp, DctcpConfig, FixedWindow, FixedWindowConfig, Hpcc, HpccConfig, WindowRule,
@@ -17,7 +17,7 @@ use wormhole_models::cca::{
 use wormhole_models::ecn::Thresholds;
 use wormhole_models::profile::{Ps, THRESHOLDS};
 use wormhole_models::router::{Ecmp, EcmpHash};
-use wormhole_models::topology::{Clos, Dumbbell, FabricPlan, FatTree, Star};
+use wormhole_models::topology::{Clos, Dumbbell, FabricPlan, FatTree, LinkClass, Star, Trunk};
 use wormhole_tests::component::{is_there, starts};
 use wormhole_tests::{Said, built, data, root};
 
@@ -208,7 +208,8 @@ fn kernel_keeps_time() {
 fn external_ports() {
     let Some(printed) = example("external_ports.c") else { return };
     let cca = AnyCca::Dctcp(Dctcp::new(DctcpConfig::default()));
-    let plan = Dumbbell { left: 2, right: 2, ..Dumbbell::default() };
+    let trunk = LinkClass { rate: BitRate::from_gbps(50), delay: Span::from_us(1) };
+    let plan = Dumbbell { left: 2, right: 2, bottleneck: Trunk::single(trunk), ..Dumbbell::default() };
     let thresholds = [Thresholds { kmin: 20_000, kmax: 20_000, ..THRESHOLDS[0] }];
     let want = with_kernel(&plan, cca, &thresholds, &Limits::default(), |kernel| {
         kernel.add_flow(&FlowSpec::new(NodeId(1), NodeId(3), 1_000_000, SimTime::ZERO)).expect("a flow");

@@ -113,7 +113,7 @@ impl<'t> Plan<'t> {
     pub(crate) fn load(&self, number: usize, options: &[String]) -> (Option<(Scenario, ScenarioArgs)>, Diagnostics) {
         let mut all = Diagnostics::default();
         let loaded = self.arguments(number, options, &mut all).and_then(|args| {
-            let (scenario, found) = match args.input.load(&args.options()) {
+            let (scenario, found) = match args.input.load(&args.input.files(), &args.options()) {
                 Ok(loaded) => (loaded.scenario, loaded.found),
                 Err((_, found)) => (None, found),
             };

@@ -20,6 +20,8 @@ int main(void)
     MUST(wh_plan_defaults(&plan, WH_PLAN_KIND_DUMBBELL));
     plan.left = 2;
     plan.right = 2;
+    // Half the rate of the hosts: a queue grows there.
+    plan.trunk_rate_bps = 50000000000;
     uint8_t nodes[6];
     WhLink links[5];
     MUST(wh_plan_build(&plan, nodes, 6, links, 5));

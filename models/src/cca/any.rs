@@ -69,13 +69,17 @@ macro_rules! cca_set {
 
             fn relative(&self, state: &AnyCcaState, origin: &Origin<'_>) -> Option<AnyCcaState> {
                 match self {
-                    $($(#[cfg($condition)])? AnyCca::$name(model) => model.relative(state.get(), origin).map(AnyState::of),)*
+                    $($(#[cfg($condition)])? AnyCca::$name(model) => {
+                        model.relative(state.get(), origin).map(AnyState::of)
+                    })*
                 }
             }
 
             fn absolute(&self, relative: &AnyCcaState, origin: &Origin<'_>) -> AnyCcaState {
                 match self {
-                    $($(#[cfg($condition)])? AnyCca::$name(model) => AnyCcaState::of(model.absolute(relative.get(), origin)),)*
+                    $($(#[cfg($condition)])? AnyCca::$name(model) => {
+                        AnyState::of(model.absolute(relative.get(), origin))
+                    })*
                 }
             }
 
@@ -87,7 +91,9 @@ macro_rules! cca_set {
 
             fn coast(&self, state: &mut AnyCcaState, before: &AnyCcaState, rounds: u64) {
                 match self {
-                    $($(#[cfg($condition)])? AnyCca::$name(model) => model.coast(state.get_mut(), before.get(), rounds),)*
+                    $($(#[cfg($condition)])? AnyCca::$name(model) => {
+                        model.coast(state.get_mut(), before.get(), rounds)
+                    })*
                 }
             }
         }

@@ -30,6 +30,7 @@ type Answer = (SendControl, bool, [Option<Span>; CCA_TIMERS]);
 
 /// What a model was given last.
 #[derive(Clone, Copy)]
+#[allow(clippy::large_enum_variant)] // There is one a driven flow.
 enum Input {
     Start,
     Ack { ack: Ack<'static>, hops: [IntHop; MAX_INT_HOPS] },

@@ -27,7 +27,7 @@ const NS3_HOST_SEED: u32 = 0x8bad_f00d;
 #[cfg(feature = "alloc")]
 pub type Ecmp = EcmpIn<HeapPaths>;
 
-/// See the module. `P` is its memory: [`HeapPaths`](super::HeapPaths) or [`SlicePaths`](super::SlicePaths).
+/// See the module. `P` is its memory: `HeapPaths` or [`SlicePaths`](super::SlicePaths).
 pub struct EcmpIn<P: PathMemory> {
     hash: EcmpHash,
     paths: P,
