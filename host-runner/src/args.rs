@@ -2,8 +2,8 @@
 
 use crate::input::diagnostics::Diagnostics;
 use crate::jobs::{FileJob, JobKind, JobSource};
-use crate::load::{Files, Source};
-use crate::memo::{Memo, MemoKeys, MemoOptions};
+use crate::load::{Files, Loaded, Source, load_files};
+use crate::memo::{Memo, MemoKeys, MemoOptions, SharedStore};
 use crate::plugin::{CcaChoice, NoPlugins, PluginSpec, Plugins};
 use crate::scenario::{DEFAULT_MAX_FLOWS, DEFAULT_MAX_PACKETS, Options, Profile, Routing};
 use crate::scenario_file::ScenarioFile;
@@ -32,6 +32,18 @@ impl ScenarioArgs {
     /// What is memoised; `None` if it cannot be as it is asked for: the findings say why.
     pub(crate) fn memo(&self) -> (Option<Memo>, Diagnostics) {
         self.memo.open(self.accel.acceleration().tier)
+    }
+
+    /// As [`memo`](Self::memo), but records are kept in a store that runs share.
+    pub(crate) fn memo_shared(&self, store: SharedStore) -> (Option<Memo>, Diagnostics) {
+        match &self.memo.memo {
+            Some(path) => {
+                let mut found = Diagnostics::of("--memo");
+                found.error(0, &path.display().to_string(), "these runs share a store of their own: name no memo file");
+                (None, found)
+            }
+            None => Memo::sharing(self.memo.options(), store, self.accel.acceleration().tier),
+        }
     }
 }
 
@@ -139,11 +151,16 @@ impl InputArgs {
         self.flows.as_deref().unwrap_or(Path::new("flows"))
     }
 
-    /// Loads the plugins.
+    /// Reads files and loads the plugins.
     ///
     /// # Errors
     /// [`NoPlugins`].
-    pub(crate) fn plugins(&self) -> Result<Plugins, NoPlugins> {
+    pub(crate) fn load(&self, files: &Files, options: &Options) -> Result<Loaded, NoPlugins> {
+        let plugins = self.plugins()?;
+        Ok(load_files(files, &Options { plugins, ..*options }))
+    }
+
+    fn plugins(&self) -> Result<Plugins, NoPlugins> {
         Plugins::load(&self.models.plugin, self.models.cca.as_ref())
     }
 

@@ -6,7 +6,7 @@ use crate::ending::{ExitStatus, explain, out_of};
 use crate::fcg::{NoGraph, flow_graph};
 use crate::input::diagnostics::Diagnostics;
 use crate::input::units;
-use crate::load::{Files, Loaded, load_files};
+use crate::load::{Files, Loaded};
 use crate::memo::{Memo, MemoCommand};
 use crate::outputs::{EventTrace, ResultFolder};
 use crate::plugin::PluginCommand;
@@ -15,6 +15,7 @@ use crate::running::Running;
 use crate::scenario::{Options, Scenario};
 use crate::scenario_file::ScenarioFile;
 use crate::simulate::{Outcome, Refusal, Watch, simulate_memoised, simulate_observed};
+use crate::sweep::SweepCommand;
 use crate::topo::TopoCommand;
 use crate::verify::{Report, Verification, verify};
 use crate::workload::command::WorkloadCommand;
@@ -80,6 +81,11 @@ enum Command {
         #[command(flatten)]
         memo: MemoArgs,
     },
+    /// Run a scenario again and again with other values of its keys, and make one table of the results.
+    ///
+    /// A point that does not end well, or that the kernel refuses, has its ending in its row; the others are run all
+    /// the same, and the exit code is 0. What is wrong with the inputs of any point is told before the first one runs.
+    Sweep(SweepCommand),
     /// Look after memo files: what runs with --memo have kept.
     #[command(subcommand)]
     Memo(MemoCommand),
@@ -183,16 +189,11 @@ impl Cli {
         let mut typed = parse(&arguments)?;
         let Some((name, variant)) = typed.command.input().and_then(|input| input.scenario()) else { return Ok(typed) };
         let mut found = Diagnostics::of(name);
-        let all = Cli::command();
-        let run = all.find_subcommand("run").unwrap_or(&all);
-        let file = ScenarioFile::load(name, variant, run, &mut found);
+        let file = ScenarioFile::load(name, variant, &run_command(), &mut found);
         tell(&found);
         let Some(file) = file else { return Err(ExitStatus::BadInput.into()) };
         if !file.arguments.is_empty() {
-            let (own, names) = named_command(&all, &arguments);
-            let of_file = file.arguments.iter().filter(|argument| has_option(own, argument)).map(OsString::from);
-            let words = arguments[..names].iter().cloned().chain(of_file).chain(arguments[names..].iter().cloned());
-            typed = parse(&words.collect::<Vec<_>>())?;
+            typed = parse(&with_file(&arguments, &file))?;
         }
         if let Some(input) = typed.command.input() {
             input.set_file(file);
@@ -226,6 +227,38 @@ fn named_command<'c>(all: &'c clap::Command, arguments: &[OsString]) -> (&'c cla
     named
 }
 
+/// A command line with the arguments of a scenario file before those that are typed: the later ones count.
+fn with_file(typed: &[OsString], file: &ScenarioFile) -> Vec<OsString> {
+    let all = Cli::command();
+    let (own, names) = named_command(&all, typed);
+    let of_file = file.arguments.iter().filter(|argument| has_option(own, argument)).map(OsString::from);
+    typed[..names].iter().cloned().chain(of_file).chain(typed[names..].iter().cloned()).collect()
+}
+
+/// A scenario file and further options of `wormhole run` as arguments; what the file says of outputs is left out.
+///
+/// # Errors
+/// That clap does not understand them.
+pub(crate) fn scenario_arguments(file: ScenarioFile, options: &[String]) -> Result<ScenarioArgs, clap::Error> {
+    // `check` takes what `run` takes, but for outputs.
+    let typed = ["wormhole", "check", &file.name].map(OsString::from).into_iter();
+    let words = with_file(&typed.chain(options.iter().map(OsString::from)).collect::<Vec<_>>(), &file);
+    let matches = Cli::command().args_override_self(true).try_get_matches_from(words)?;
+    match Cli::from_arg_matches(&matches)?.command {
+        Command::Check(mut scenario) => {
+            scenario.input.set_file(file);
+            Ok(scenario)
+        }
+        _ => Err(clap::Error::new(clap::error::ErrorKind::InvalidSubcommand)),
+    }
+}
+
+/// The command whose options scenario files may name.
+pub(crate) fn run_command() -> clap::Command {
+    let all = Cli::command();
+    all.find_subcommand("run").cloned().unwrap_or(all)
+}
+
 /// Whether a command has the option of an argument.
 fn has_option(command: &clap::Command, argument: &str) -> bool {
     let option = argument.trim_start_matches('-').split('=').next();
@@ -240,6 +273,7 @@ pub fn execute(cli: Cli) -> ExitCode {
         Command::Demo => demo::run(),
         Command::Verify(args) => run_verify(&args),
         Command::Reference { folders, accel, memo } => compare(&folders, accel, &memo),
+        Command::Sweep(command) => command.execute(),
         Command::Memo(command) => command.execute(),
         Command::Plugin(command) => command.execute(),
         Command::Workload(command) => command.execute(),
@@ -277,11 +311,10 @@ pub fn open_run(arguments: &[&str]) -> Result<(Scenario, Memo), ExitCode> {
 
 /// Reads a scenario; tells on standard error what was found and what the files were taken for.
 fn load(input: &InputArgs, files: &Files, options: &Options) -> Result<Scenario, ExitStatus> {
-    let plugins = input.plugins().map_err(|(status, found)| {
+    let Loaded { scenario, description, found } = input.load(files, options).map_err(|(status, found)| {
         tell(&found);
         status
     })?;
-    let Loaded { scenario, description, found } = load_files(files, &Options { plugins, ..*options });
     tell(&found);
     if scenario.is_some() {
         eprintln!("{description}");
@@ -290,7 +323,7 @@ fn load(input: &InputArgs, files: &Files, options: &Options) -> Result<Scenario,
 }
 
 /// Tells findings on standard error.
-fn tell(found: &Diagnostics) {
+pub(crate) fn tell(found: &Diagnostics) {
     found.all().iter().for_each(|finding| eprintln!("{finding}"));
 }
 
@@ -475,6 +508,16 @@ mod tests {
         assert_eq!((args.ensemble, args.max_error, args.out), (8, Some(0.01), "o".into()));
         assert!(parse(&format!("{line} --max-error -1")).is_err());
         assert!(parse(&format!("{line} --ensemble x")).is_err());
+    }
+
+    #[test]
+    fn a_sweep_is_a_file_or_a_joining_of_folders() {
+        for good in ["sweep s.toml", "sweep s.toml --out o --jobs 3 --shard 2/3 --resume", "sweep join o a b"] {
+            assert!(matches!(parse(&format!("wormhole {good}")), Ok(Command::Sweep(_))), "{good}");
+        }
+        for bad in ["sweep", "sweep join", "sweep join o", "sweep s.toml --jobs 0", "sweep s.toml --shard 0/1"] {
+            assert!(parse(&format!("wormhole {bad}")).is_err(), "{bad}");
+        }
     }
 
     #[test]

@@ -1,15 +1,15 @@
-//! Processor time and memory of this process.
+//! Processor time of a run, and memory of this process.
 
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 
-/// Measures processor time of all threads.
+/// Measures processor time of the calling thread: a run is made by one, and others may run beside it.
 pub struct CpuClock(Duration);
 
 fn processor_time() -> Duration {
     // The clock exists on every platform this crate builds for; zero would only falsify a report.
-    clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
+    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
 }
 
 impl CpuClock {
@@ -18,7 +18,7 @@ impl CpuClock {
         CpuClock(processor_time())
     }
 
-    /// Processor time since the start.
+    /// Processor time since the start, which MUST have been on this thread.
     pub fn elapsed(&self) -> Duration {
         processor_time().saturating_sub(self.0)
     }

@@ -24,6 +24,7 @@ mod running;
 pub mod scenario;
 pub mod scenario_file;
 pub mod simulate;
+mod sweep;
 pub mod table;
 pub mod topo;
 mod traffic;

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 /// Steps of the bar.
 const STEPS: u64 = 10_000;
 
-/// See the module.
-pub struct ProgressLine {
+/// The line on standard error.
+pub(crate) struct Line {
     bar: ProgressBar,
     begun: Instant,
     /// When to tell next, and how long after that again.
@@ -19,9 +19,9 @@ pub struct ProgressLine {
     on_terminal: bool,
 }
 
-impl ProgressLine {
-    /// On standard error.
-    pub fn new() -> ProgressLine {
+impl Line {
+    /// Begins to count the time; nothing is told yet.
+    pub(crate) fn new() -> Line {
         let on_terminal = stderr().is_terminal();
         let bar = ProgressBar::with_draw_target(Some(STEPS), ProgressDrawTarget::stderr_with_hz(5));
         if let Ok(style) = ProgressStyle::with_template("{elapsed_precise} {wide_bar} {percent} %  {msg}  ETA {eta}") {
@@ -29,18 +29,42 @@ impl ProgressLine {
         }
         let every = if on_terminal { Duration::from_millis(200) } else { Duration::from_secs(30) };
         let begun = Instant::now();
-        ProgressLine { bar, begun, next: begun + every, every, on_terminal }
+        Line { bar, begun, next: begun + every, every, on_terminal }
     }
 
-    fn tell(&self, elapsed: Duration, progress: &Progress) {
-        let text = describe(elapsed, progress);
+    /// If it is time to, tells the share of the work that is done, 0 to 1, and what `describe` says of the time since
+    /// the beginning.
+    pub(crate) fn tell(&mut self, done: f64, describe: impl FnOnce(Duration) -> String) {
+        let now = Instant::now();
+        if now < self.next {
+            return;
+        }
+        self.next = now + self.every;
+        let elapsed = now - self.begun;
+        let text = describe(elapsed);
         if self.on_terminal {
-            self.bar.set_position((progress.done * STEPS as f64) as u64);
+            self.bar.set_position((done * STEPS as f64) as u64);
             self.bar.set_message(text);
         } else {
-            let left = elapsed.as_secs_f64() * (1.0 - progress.done) / progress.done.max(1e-9);
-            eprintln!("{:.0} s, {:.1} %: {text}; ETA {left:.0} s", elapsed.as_secs_f64(), 100.0 * progress.done);
+            let left = elapsed.as_secs_f64() * (1.0 - done) / done.max(1e-9);
+            eprintln!("{:.0} s, {:.1} %: {text}; ETA {left:.0} s", elapsed.as_secs_f64(), 100.0 * done);
         }
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// The line of one run.
+pub struct ProgressLine(Line);
+
+impl ProgressLine {
+    /// On standard error.
+    pub fn new() -> ProgressLine {
+        ProgressLine(Line::new())
     }
 }
 
@@ -52,18 +76,8 @@ impl Default for ProgressLine {
 
 impl Watch for ProgressLine {
     fn progress(&mut self, progress: Progress) -> ControlFlow<()> {
-        let now = Instant::now();
-        if now >= self.next {
-            self.next = now + self.every;
-            self.tell(now - self.begun, &progress);
-        }
+        self.0.tell(progress.done, |elapsed| describe(elapsed, &progress));
         ControlFlow::Continue(())
-    }
-}
-
-impl Drop for ProgressLine {
-    fn drop(&mut self) {
-        self.bar.finish_and_clear();
     }
 }
 

@@ -86,11 +86,30 @@ fn check(arguments: &str, output: &Output, folder: &Path) {
         Some("verify") => {
             contains_all(&text, &["2 of 2 flows", "event ratio", "3 runs", "checked/verify.json"], arguments);
         }
+        Some("sweep") => check_sweep(arguments, &text, folder),
         Some("memo") => check_memo(arguments, &text),
         Some("fcg") => assert!(manual().iter().any(|(_, page)| page.contains(&*text)), "`{arguments}`:\n{text}"),
         Some("check") => contains_all(&text, &["it can be run"], arguments),
         other => panic!("do not know how to check {other:?}"),
     }
+}
+
+/// Checks the tables of a sweep, or of a part of one, or of parts that are joined.
+fn check_sweep(arguments: &str, text: &str, folder: &Path) {
+    let (out, points) = match arguments.split_whitespace().collect::<Vec<_>>()[..] {
+        ["sweep", "join", out, ..] => (out, 7),
+        ["sweep", _, "--shard", "1/2", "--out", out] => (out, 4),
+        ["sweep", _, "--shard", "2/2", "--out", out] => (out, 3),
+        [.., "--out", out] => (out, 7),
+        _ => panic!("do not know how to check {arguments}"),
+    };
+    contains_all(text, &[&format!("{points} points"), &format!("the tables are in {out}")], arguments);
+    let read = |name: &str| fs::read_to_string(folder.join(out).join(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
+    contains_all(&read("sweep.csv"), &["point,models.cca,fabric.nic-rate,variant,config.BUFFER_SIZE,ending"], out);
+    let rows = ["sweep.csv", "costs.csv"].map(|name| read(name).lines().count() - 1);
+    assert_eq!(rows, [points, points], "`{arguments}`");
+    assert!(!read("sweep.csv").contains("refused"), "{}", read("sweep.csv"));
+    assert!(folder.join(out).join("sweep.parquet").exists(), "`{arguments}`");
 }
 
 /// Checks what a command about memo files says.

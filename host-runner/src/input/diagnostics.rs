@@ -131,6 +131,12 @@ impl Diagnostics {
         }
     }
 
+    /// With each finding changed by `change`, which leaves its severity.
+    pub(crate) fn map(mut self, change: impl Fn(&mut Diagnostic)) -> Diagnostics {
+        self.found.iter_mut().for_each(change);
+        self
+    }
+
     /// Everything found; at most [`MAX_KEPT`] of each severity, and a last line that counts the rest.
     pub fn all(&self) -> &[Diagnostic] {
         &self.found

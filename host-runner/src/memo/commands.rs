@@ -167,11 +167,25 @@ fn info(files: &[PathBuf], json: bool) -> io::Result<ExitStatus> {
 }
 
 fn merge(out: &Path, files: &[PathBuf]) -> io::Result<ExitStatus> {
+    let (records, bytes) = match merge_files(out, files)? {
+        Ok(merged) => merged,
+        Err(status) => return Ok(status),
+    };
+    writeln!(io::stdout(), "{}: {records} records in {bytes} bytes", out.display())?;
+    Ok(ExitStatus::Done)
+}
+
+/// Merges files; gives the records and bytes of the new one, or how the command ends that cannot merge them. What was
+/// odd or wrong has been told.
+///
+/// # Errors
+/// Those of writing.
+pub(super) fn merge_files(out: &Path, files: &[PathBuf]) -> io::Result<Result<(usize, usize), ExitStatus>> {
     let mut all = findings_of(out);
     let is_out = |file: &PathBuf| fs::canonicalize(file).ok() == fs::canonicalize(out).ok();
     if out.exists() && !files.iter().any(is_out) {
         all.error(0, "", "it is there already and not among the files to merge: it stays as it is");
-        return Ok(tell(&all));
+        return Ok(Err(tell(&all)));
     }
     // A run that ends now waits, and extends the merged file.
     let _locked = if out.exists() { Some(open_locked(out, false)?) } else { None };
@@ -188,20 +202,19 @@ fn merge(out: &Path, files: &[PathBuf]) -> io::Result<ExitStatus> {
         all.extend(found);
     }
     let status = tell(&all);
-    let [(first, Contents { header, .. }), ..] = &parts[..] else { return Ok(status) };
+    let [(first, Contents { header, .. }), ..] = &parts[..] else { return Ok(Err(status)) };
     if status != ExitStatus::Done {
-        return Ok(status);
+        return Ok(Err(status));
     }
     if let Some((other, _)) = parts.iter().find(|(_, contents)| contents.header != *header) {
         eprintln!("{} and {}: error: made with different models or kernels", first.display(), other.display());
-        return Ok(ExitStatus::Unlike);
+        return Ok(Err(ExitStatus::Unlike));
     }
     let records: Vec<_> = parts.iter().flat_map(|(_, contents)| contents.records.iter().cloned()).collect();
     let kept = latest(&records, usize::MAX);
     let bytes = file_bytes(header, &kept);
     replace(out, &bytes)?;
-    writeln!(io::stdout(), "{}: {} records in {} bytes", out.display(), kept.len(), bytes.len())?;
-    Ok(ExitStatus::Done)
+    Ok(Ok((kept.len(), bytes.len())))
 }
 
 fn verify(files: &[PathBuf]) -> io::Result<ExitStatus> {

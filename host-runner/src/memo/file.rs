@@ -13,8 +13,9 @@ use wormhole_memo_fmt::{FormatError, Header};
 /// A memo file, as read when it was opened, and what shall be added to it.
 #[derive(Debug)]
 pub struct MemoFile {
+    /// What is extended.
     path: PathBuf,
-    /// Empty if the file is not there.
+    /// What was read. Empty if the file is not there.
     bytes: Vec<u8>,
     /// Of the file, or of the first run if the file has none.
     header: Option<Header>,
@@ -34,6 +35,11 @@ impl MemoFile {
     /// Reads a file, or makes do without if it is not there. `None` if what is there is no memo file: the findings
     /// say so.
     pub fn open(path: &Path, limit_words: usize, found: &mut Diagnostics) -> Option<MemoFile> {
+        MemoFile::open_apart(path, path, limit_words, found)
+    }
+
+    /// As [`open`](Self::open), but what is new goes to a file of its own.
+    pub(crate) fn open_apart(path: &Path, own: &Path, limit_words: usize, found: &mut Diagnostics) -> Option<MemoFile> {
         let bytes = match std::fs::read(path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
@@ -57,7 +63,7 @@ impl MemoFile {
             tell_of_damage(&bytes, found);
         }
         let room = limit_words * 8;
-        let path = path.to_owned();
+        let path = own.to_owned();
         Some(MemoFile { path, bytes, header, usable, room, fresh: Vec::new(), left_out: 0, strangers: 0 })
     }
 

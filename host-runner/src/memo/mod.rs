@@ -3,10 +3,12 @@
 mod commands;
 mod file;
 mod records;
+mod shared;
 mod store;
 
 pub(crate) use commands::MemoCommand;
 pub use file::MemoFile;
+pub(crate) use shared::{SharedStore, merge_runs};
 pub(crate) use store::RunStore;
 
 use crate::input::diagnostics::Diagnostics;
@@ -39,6 +41,16 @@ pub struct MemoOptions {
 }
 
 impl MemoOptions {
+    /// Whether runs of this tier can be memoised so.
+    fn check_for(&self, tier: Tier) -> Result<(), Diagnostics> {
+        if tier == Tier::Exact && self.keys == Some(MemoKeys::Quantised) {
+            let mut found = Diagnostics::of("--memo-keys");
+            found.error(0, "quantised", "tier exact has no errors: its keys are exact");
+            return Err(found);
+        }
+        Ok(())
+    }
+
     /// How a run of this tier memoises; `None`: not at all.
     ///
     /// Tier exact has exact keys whatever is asked for: that is its promise, also in `verify`, which runs it besides
@@ -67,6 +79,10 @@ pub struct MemoReport {
 pub struct Memo {
     options: MemoOptions,
     file: Option<MemoFile>,
+    /// Where the file is found once the run's models are known.
+    shared: Option<SharedStore>,
+    /// What was odd about that file.
+    found: Diagnostics,
     /// Name of the first record that a simulation did not agree with.
     mismatch: Option<u64>,
 }
@@ -75,13 +91,11 @@ impl Memo {
     /// For runs of up to this tier; with the records of a file, if one is named. `None` if that cannot be: the
     /// findings say why.
     pub fn open(options: MemoOptions, file: Option<&Path>, tier: Tier) -> (Option<Memo>, Diagnostics) {
-        if tier == Tier::Exact && options.keys == Some(MemoKeys::Quantised) {
-            let mut found = Diagnostics::of("--memo-keys");
-            found.error(0, "quantised", "tier exact has no errors: its keys are exact");
+        if let Err(found) = options.check_for(tier) {
             return (None, found);
         }
         let mut found = file.map_or_else(Diagnostics::default, |path| Diagnostics::of(path.display().to_string()));
-        let memo = |file| Some(Memo { options, file, mismatch: None });
+        let memo = |file| Some(Memo { file, ..Memo::new(options) });
         let Some(path) = file else { return (memo(None), found) };
         if options.how(tier).is_none() {
             let option = if tier == Tier::Off { "--accel off" } else { "--memo-keys off" };
@@ -92,6 +106,19 @@ impl Memo {
             Some(file) => (memo(Some(file)), found),
             None => (None, found),
         }
+    }
+
+    /// For one run of this tier, with the records of a store that other runs share. `None` if that cannot be: the
+    /// findings say why.
+    pub(crate) fn sharing(options: MemoOptions, store: SharedStore, tier: Tier) -> (Option<Memo>, Diagnostics) {
+        match options.check_for(tier) {
+            Ok(()) => (Some(Memo { shared: Some(store), ..Memo::new(options) }), Diagnostics::default()),
+            Err(found) => (None, found),
+        }
+    }
+
+    fn new(options: MemoOptions) -> Memo {
+        Memo { options, file: None, shared: None, found: Diagnostics::default(), mismatch: None }
     }
 
     /// How a run of this tier memoises; `None`: not at all.
@@ -106,6 +133,9 @@ impl Memo {
 
     /// A run with this header begins: its store gets the records of the file, if they go with it.
     pub(crate) fn begin(&mut self, header: Header, store: &mut RunStore<'_>) {
+        if let Some(shared) = self.shared.take() {
+            self.file = shared.open(header.models, self.options.limit_words, &mut self.found);
+        }
         if let Some(file) = &mut self.file {
             file.load(header, store);
         }
@@ -138,6 +168,7 @@ impl Memo {
         if let Some(file) = self.file {
             file.finish(&mut found)?;
         }
+        found.extend(self.found);
         Ok(found)
     }
 }

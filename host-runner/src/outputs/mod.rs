@@ -1,5 +1,6 @@
 //! What a run leaves on disk.
 
+mod columns;
 mod events;
 mod fct;
 mod folder;
@@ -8,6 +9,7 @@ mod links;
 mod pfc;
 mod summary;
 
+pub(crate) use columns::Columns;
 pub use events::EventTrace;
 pub use fct::{fct_rows, write_fct_csv};
 pub use folder::ResultFolder;

@@ -9,16 +9,30 @@ use toml::de::{DeTable, DeValue};
 
 /// A text, to tell lines by offsets.
 #[derive(Clone, Copy)]
-pub(super) struct Lines<'t>(pub(super) &'t str);
+pub(crate) struct Lines<'t> {
+    /// The text.
+    pub(crate) text: &'t str,
+    /// Another one, whose bytes and lines are counted on from the end of the text.
+    pub(crate) more: &'t str,
+}
 
 impl Lines<'_> {
     /// The line, from 1, of what begins at a byte.
-    pub(super) fn of<T>(&self, spanned: &Spanned<T>) -> usize {
+    pub(crate) fn of<T>(&self, spanned: &Spanned<T>) -> usize {
         self.at(spanned.span().start)
     }
 
-    pub(super) fn at(&self, offset: usize) -> usize {
-        1 + self.0.bytes().take(offset).filter(|byte| *byte == b'\n').count()
+    pub(crate) fn at(&self, offset: usize) -> usize {
+        let breaks = |text: &str, end| text.bytes().take(end).filter(|byte| *byte == b'\n').count();
+        match offset.checked_sub(self.text.len()) {
+            Some(offset) if !self.more.is_empty() => self.count() + 1 + breaks(self.more, offset),
+            _ => 1 + breaks(self.text, offset),
+        }
+    }
+
+    /// Lines of the text itself.
+    pub(crate) fn count(&self) -> usize {
+        self.text.lines().count()
     }
 }
 
@@ -124,7 +138,7 @@ fn is_of(argument: &str, option: &str) -> bool {
 }
 
 /// Says that there is no such thing, and what may have been meant.
-pub(super) fn unknown(noun: &str, name: &str, known: &[&str]) -> String {
+pub(crate) fn unknown(noun: &str, name: &str, known: &[&str]) -> String {
     let alike = |other: &&&str| strsim::jaro_winkler(name, other) > 0.7;
     let best = known
         .iter()
@@ -137,7 +151,7 @@ pub(super) fn unknown(noun: &str, name: &str, known: &[&str]) -> String {
 }
 
 /// clap's message in a line.
-pub(super) fn explain(error: &clap::Error) -> String {
+pub(crate) fn explain(error: &clap::Error) -> String {
     let text = error.to_string();
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let lines: Vec<&str> =
@@ -155,7 +169,7 @@ pub(super) fn config_text(value: &DeValue<'_>) -> Result<String, String> {
 }
 
 /// A value as it would be typed. An array is a list with commas.
-fn plain_text(value: &DeValue<'_>) -> Result<String, String> {
+pub(crate) fn plain_text(value: &DeValue<'_>) -> Result<String, String> {
     match value {
         DeValue::String(text) => Ok(text.to_string()),
         DeValue::Integer(number) => Ok(number.as_str().to_owned()),

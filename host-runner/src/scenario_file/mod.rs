@@ -13,22 +13,55 @@
 
 mod embedded;
 mod keys;
+mod overlay;
 
 pub(crate) use embedded::list;
 pub use embedded::{Embedded, embedded};
+pub(crate) use keys::{Lines, explain, plain_text, unknown};
+pub(crate) use overlay::{Overlay, Setting};
 
 use crate::input::diagnostics::Diagnostics;
 use crate::jobs::{JobKind, JobSource};
 use crate::load::Source;
 use crate::topo::FabricArgs;
 use clap::{Command, Subcommand};
-use keys::{Keys, Lines, explain, unknown};
+use keys::Keys;
 use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 
 /// Tables with options of `wormhole run`, and the headings these are under.
 const OPTION_TABLES: [(&str, &str); 3] =
     [("models", "Models"), ("acceleration", "Acceleration"), ("outputs", "Outputs")];
+
+/// The text of a scenario file.
+#[derive(Clone, Debug)]
+pub struct ScenarioText {
+    /// Its name, as the user gave it.
+    pub name: String,
+    /// The text.
+    pub text: String,
+    /// What paths in it are relative to.
+    pub folder: PathBuf,
+}
+
+impl ScenarioText {
+    /// The embedded scenario of this name, or a file whose path is relative to `folder`.
+    ///
+    /// # Errors
+    /// That there is neither, and what may have been meant.
+    pub fn read(name: &str, folder: &Path) -> Result<ScenarioText, String> {
+        let hint = match embedded::find(name) {
+            Ok(Embedded { name, text }) => {
+                return Ok(ScenarioText { name: name.into(), text: text.into(), folder: PathBuf::new() });
+            }
+            Err(hint) => hint,
+        };
+        let path = folder.join(name);
+        let bytes = std::fs::read(&path).map_err(|error| format!("cannot be read: {error}; {hint}"))?;
+        let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+        Ok(ScenarioText { name: path.display().to_string(), text: crate::input::decode(bytes), folder })
+    }
+}
 
 /// What a scenario file says.
 #[derive(Clone, Debug)]
@@ -49,29 +82,21 @@ impl ScenarioFile {
     /// Reads the embedded scenario of this name, or a file. `run` is the command whose options it may name, `variant`
     /// the variant that is chosen. `None` if anything found is an error.
     pub fn load(name: &str, variant: Option<&str>, run: &Command, found: &mut Diagnostics) -> Option<ScenarioFile> {
-        let (text, folder) = match embedded::find(name) {
-            Ok(scenario) => (scenario.text.to_owned(), PathBuf::new()),
-            Err(hint) => match std::fs::read(name) {
-                Ok(bytes) => (crate::input::decode(bytes), Path::new(name).parent().map(Path::to_owned)?),
-                Err(error) => {
-                    found.error(0, "", format!("cannot be read: {error}; {hint}"));
-                    return None;
-                }
-            },
-        };
-        ScenarioFile::parse(name, &text, &folder, variant, run, found)
+        let read = ScenarioText::read(name, Path::new(""));
+        let source = read.map_err(|fault| found.error(0, "", fault)).ok()?;
+        ScenarioFile::parse(&source, variant, None, run, found)
     }
 
-    /// Reads a text. Paths in it are relative to `folder`.
-    pub fn parse(
-        name: &str,
-        text: &str,
-        folder: &Path,
+    /// Reads a text; `overlay` has keys that replace those of the text and of the variant.
+    pub(crate) fn parse(
+        source: &ScenarioText,
         variant: Option<&str>,
+        overlay: Option<&Overlay<'_>>,
         run: &Command,
         found: &mut Diagnostics,
     ) -> Option<ScenarioFile> {
-        let lines = Lines(text);
+        let ScenarioText { name, text, folder } = source;
+        let lines = Lines { text, more: overlay.map_or("", |overlay| overlay.text) };
         let document = match DeTable::parse(text) {
             Ok(document) => document,
             Err(error) => {
@@ -83,12 +108,14 @@ impl ScenarioFile {
         let document = document.get_ref();
         reader.check_tables(document, true);
         let chosen = variant.and_then(|variant| reader.variant(document, variant));
-        let layers: Vec<&DeTable<'_>> = std::iter::once(document).chain(chosen).collect();
+        let overlaid = overlay.map(|overlay| &overlay.tables);
+        overlaid.into_iter().for_each(|tables| reader.check_tables(tables, false));
+        let layers: Vec<&DeTable<'_>> = std::iter::once(document).chain(chosen).chain(overlaid).collect();
         let fabric = reader.fabric(&layers);
         let jobs = reader.jobs(name, &layers);
         let config = reader.config(name, &layers);
         let arguments = reader.options(&layers, run);
-        (!reader.found.has_errors()).then(|| ScenarioFile { name: name.to_owned(), fabric, jobs, config, arguments })
+        (!reader.found.has_errors()).then(|| ScenarioFile { name: name.clone(), fabric, jobs, config, arguments })
     }
 }
 

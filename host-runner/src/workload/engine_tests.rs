@@ -169,7 +169,10 @@ fn jobs_begin_in_their_time_and_share_hosts() {
     assert_eq!(shown.messages.len(), 2, "what stays on a host is not sent");
 }
 
-/// A program of a million tasks that are made as they are asked for.
+/// Tasks of [`Long`].
+const LONG: u32 = 1_000_000;
+
+/// A program of many tasks that are made as they are asked for, one after the other.
 #[derive(Clone)]
 struct Long {
     left: u32,
@@ -178,19 +181,22 @@ struct Long {
 
 impl Program for Long {
     fn next(&mut self) -> Option<Task> {
+        let id = LONG - self.left;
         self.left = self.left.checked_sub(1)?;
-        let before = self.yielded.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        Some(compute(1, &before.checked_sub(1).map_or(vec![], |id| vec![id])))
+        self.yielded.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        Some(compute(1, &id.checked_sub(1).map_or(vec![], |before| vec![before])))
     }
 }
 
 #[test]
 fn long_programs_are_never_in_memory_as_a_whole() {
-    let yielded = std::sync::Arc::default();
-    let program = Long { left: 1_000_000, yielded: std::sync::Arc::clone(&yielded) };
+    let yielded = std::sync::Arc::new(std::sync::atomic::AtomicU32::new(0));
+    let program = Long { left: LONG, yielded: std::sync::Arc::clone(&yielded) };
     let mut placed = job(&[], vec![vec![]]);
     placed.job.programs = vec![Box::new(program)];
     let mut engine = Engine::new(&[placed]);
+    // The tasks have been counted, which makes them one by one.
+    yielded.store(0, std::sync::atomic::Ordering::Relaxed);
     engine.advance(SimTime::ZERO, &[]).expect("no mismatch");
     let ahead = yielded.load(std::sync::atomic::Ordering::Relaxed);
     assert!(ahead <= 1_025, "{ahead} tasks are made at once");
