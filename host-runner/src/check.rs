@@ -7,7 +7,7 @@ use crate::outputs::PfcLog;
 use crate::scenario::Scenario;
 use crate::simulate::{Refusal, WithModels, add_inputs, kernel, limits, memory, with_models};
 use std::collections::BTreeMap;
-use wormhole_kernel::{LinkSpec, ModelSet, Models, NodeId, NodeKind, Observer};
+use wormhole_kernel::{LinkSpec, ModelSet, Models, NodeId, NodeKind, Observer, SimTime};
 
 /// What the kernel refuses of the fabric, the listed flows and the link changes. Nothing is simulated.
 pub(crate) fn refusals(scenario: &Scenario) -> Vec<Refusal> {
@@ -138,16 +138,18 @@ fn root(parent: &mut [usize], mut node: usize) -> usize {
 }
 
 fn too_late(scenario: &Scenario, found: &mut Diagnostics) {
-    let stop = format_time(scenario.stop.0);
-    let late = scenario.flows.iter().filter(|flow| flow.start >= scenario.stop).count();
+    // The scenario names the last picosecond in which something may happen.
+    let stop = scenario.stop.0.saturating_add(1);
+    let (is_late, stop) = (|at: SimTime| at.0 >= stop, format_time(stop));
+    let late = scenario.flows.iter().filter(|flow| is_late(flow.start)).count();
     if late > 0 {
         let message = format!("{} would begin at or after the stop time, {stop}", counted(late, "flow"));
         found.warning(0, "", message);
     }
-    for placed in scenario.jobs.iter().filter(|placed| placed.start >= scenario.stop) {
+    for placed in scenario.jobs.iter().filter(|placed| is_late(placed.start)) {
         found.warning(0, &placed.name, format!("the job would begin at or after the stop time, {stop}"));
     }
-    let late = scenario.link_events.iter().filter(|event| event.at >= scenario.stop).count();
+    let late = scenario.link_events.iter().filter(|event| is_late(event.at)).count();
     if late > 0 {
         found.warning(0, "", format!("{} at or after the stop time, {stop}", counted(late, "link change")));
     }
@@ -212,6 +214,6 @@ mod tests {
     fn what_comes_after_the_stop_time_is_odd() {
         let fabric = "3 1 2\n2\n0 2 100Gbps 1us 0\n1 2 100Gbps 1us 0\n";
         let late = scenario(fabric, "2\n0 1 3 100 1000 0\n0 1 3 100 1000 2.5\n", "SIMULATOR_STOP_TIME 2.0");
-        assert_eq!(said(&late), ["warning: 1 flow would begin at or after the stop time, 2s"]);
+        assert_eq!(said(&late), ["warning: 1 flow would begin at or after the stop time, 2000ms"]);
     }
 }

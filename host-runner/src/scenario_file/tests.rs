@@ -539,11 +539,11 @@ fn what_is_typed_replaces_what_the_file_says() {
         });
         words.join(" ")
     };
-    assert_eq!(told("wormhole run FILE"), "7 Exact Some(Hpcc) \"results\"");
-    assert_eq!(told("wormhole run FILE --seed 9 --accel off"), "9 Off Some(Hpcc) \"results\"");
-    assert_eq!(told("wormhole run --seed 9 --out=o FILE --cca dctcp"), "9 Exact Some(Dctcp) \"o\"");
-    assert_eq!(told("wormhole run FILE --variant more"), "8 Exact Some(Hpcc) \"results\"");
-    assert_eq!(told("wormhole verify FILE --variant more --seed 3"), "3 Exact Some(Hpcc) \"results\"");
+    assert_eq!(told("wormhole run FILE"), "7 Exact Some(Own(Hpcc)) \"results\"");
+    assert_eq!(told("wormhole run FILE --seed 9 --accel off"), "9 Off Some(Own(Hpcc)) \"results\"");
+    assert_eq!(told("wormhole run --seed 9 --out=o FILE --cca dctcp"), "9 Exact Some(Own(Dctcp)) \"o\"");
+    assert_eq!(told("wormhole run FILE --variant more"), "8 Exact Some(Own(Hpcc)) \"results\"");
+    assert_eq!(told("wormhole verify FILE --variant more --seed 3"), "3 Exact Some(Own(Hpcc)) \"results\"");
     let _ = fs::remove_dir_all(folder);
 }
 
