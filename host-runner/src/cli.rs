@@ -1,13 +1,14 @@
 //! Commands and exit codes.
 
 use crate::args::{InputArgs, MemoArgs, ReferenceTier, ScenarioArgs, fraction};
+use crate::disk::replace_with;
 use crate::ending::{ExitStatus, explain, out_of};
 use crate::fcg::{NoGraph, flow_graph};
 use crate::input::diagnostics::Diagnostics;
 use crate::input::units;
 use crate::load::{Files, Loaded, load_files};
 use crate::memo::{Memo, MemoCommand};
-use crate::outputs::{EventTrace, ResultFolder};
+use crate::outputs::{EventTrace, ResultFolder, Summary};
 use crate::progress::ProgressLine;
 use crate::running::Running;
 use crate::scenario::{Options, Scenario};
@@ -16,7 +17,7 @@ use crate::simulate::{Outcome, Refusal, Watch, simulate_memoised};
 use crate::topo::TopoCommand;
 use crate::verify::{Report, Verification, verify};
 use crate::workload::command::WorkloadCommand;
-use crate::{check, demo, interrupt, reference, scenario_file, table};
+use crate::{check, demo, interrupt, reference, report, scenario_file, table};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::fs::File;
@@ -93,7 +94,7 @@ struct RunArgs {
 struct VerifyArgs {
     #[command(flatten)]
     scenario: ScenarioArgs,
-    /// Folder for verify.json; it is made if it is not there.
+    /// Folder for verify.json and report.html; it is made if it is not there.
     #[arg(long, value_name = "DIR", default_value = "wormhole-out", help_heading = "Outputs")]
     out: PathBuf,
     /// Also make K runs without acceleration in which every flow starts up to 1 ns sooner or later, by chance from
@@ -269,7 +270,7 @@ fn run(args: &RunArgs) -> io::Result<ExitStatus> {
         Ok(outcome) => outcome,
         Err(refused) => return Ok(report_refusals(args.scenario.input.flows(), &refused)),
     };
-    folder.write(&scenario, &outcome)?;
+    folder.complete(&scenario, &outcome)?;
     let records = finish(memo)?;
     let mut out = io::stdout();
     write!(out, "{}", table::summary(&scenario, &outcome))?;
@@ -323,6 +324,10 @@ fn run_verify(args: &VerifyArgs) -> io::Result<ExitStatus> {
     };
     let path = args.out.join("verify.json");
     write_report(&path, &report)?;
+    replace_with(&args.out.join("report.html"), |out| {
+        let summary = Summary::new(&scenario, &plain);
+        report::write_report(out, &scenario, &plain, &summary, Some(&report))
+    })?;
     let records = finish(memo)?;
     let mut out = io::stdout();
     write!(out, "{report}")?;

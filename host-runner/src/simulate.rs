@@ -2,7 +2,7 @@
 
 use crate::cpu::CpuClock;
 use crate::memo::{Memo, MemoReport, RunStore};
-use crate::outputs::{PfcLog, PfcRow};
+use crate::outputs::{PfcLog, PfcRow, SkipLog};
 use crate::scenario::{Profile, Routing, Scenario};
 pub use crate::traffic::FlowRecord;
 use crate::traffic::Traffic;
@@ -93,6 +93,8 @@ pub struct Outcome {
     pub ports: Vec<PortReport>,
     /// PFC frames, as they arrived.
     pub pfc: Vec<PfcRow>,
+    /// What was skipped over the course of the run.
+    pub skips: SkipLog,
     /// When the last thing happened.
     pub end: SimTime,
     /// How it ended.
@@ -237,13 +239,13 @@ impl<O: Observer> WithModels for Run<'_, O> {
 
     fn with<M: Models>(self, models: ModelSet<'_, M>) -> Self::Output {
         let Run { scenario, mut memo, observer, watch } = self;
-        let observer = (PfcLog::default(), observer);
+        let observer = ((PfcLog::default(), SkipLog::from(scenario.start())), observer);
         let how = memo.as_ref().and_then(|memo| memo.how(scenario.acceleration.tier));
         // Before the kernel, which borrows it for as long as it lives.
         let mut records = vec![0u64; memo.as_ref().filter(|_| how.is_some()).map_or(0, |memo| memo.limit_words())];
         let mut store = RunStore::new(&mut records);
         let limits = limits(scenario);
-        let mut memory = memory::<M, (PfcLog, O)>(scenario, &limits, &models);
+        let mut memory = memory::<M, Logs<O>>(scenario, &limits, &models);
         let mut kernel = kernel(scenario, &mut memory, models, &limits, observer)?;
         kernel.accelerate(scenario.acceleration).map_err(refused)?;
         if let (Some(memo), Some(how)) = (&mut memo, how) {
@@ -285,8 +287,11 @@ pub(crate) fn kernel<'a, M: Models, O: Observer>(
         .map_err(|error| vec![Refusal { flow: None, error }])
 }
 
-/// A kernel that keeps a log of PFC frames, whoever else observes it.
-type Logged<'a, M, O> = Kernel<'a, M, (PfcLog, O)>;
+/// What every run keeps, and whoever else observes it.
+type Logs<O> = ((PfcLog, SkipLog), O);
+
+/// A kernel with them.
+type Logged<'a, M, O> = Kernel<'a, M, Logs<O>>;
 
 /// Runs a kernel that is set up but for what comes from outside.
 fn run<M: Models, O: Observer>(
@@ -308,7 +313,8 @@ fn run<M: Models, O: Observer>(
             skipped: kernel.skipped(),
             memo: MemoReport { counts: kernel.memoised(), bytes: 0 },
             ports: port_reports(kernel),
-            pfc: kernel.observer.0.rows.clone(),
+            pfc: kernel.observer.0.0.rows.clone(),
+            skips: kernel.observer.0.1.clone(),
             ending,
             cpu: cpu.elapsed(),
             wall: wall.elapsed(),

@@ -1,7 +1,8 @@
 //! Looking on. Every method has an empty default, `()` observes nothing and costs nothing, pairs compose.
 
+use crate::accel::SkippedBy;
 use crate::flow::Completion;
-use crate::ids::{FlowId, PortId};
+use crate::ids::{FlowId, PartitionId, PortId};
 use crate::packet::Packet;
 use crate::units::SimTime;
 
@@ -39,6 +40,9 @@ observer! {
     fn dropped(&mut self, time: SimTime, port: PortId, frame: &Packet);
     /// A PFC frame has arrived at `port`: `priority` is paused or goes on.
     fn pfc(&mut self, time: SimTime, port: PortId, priority: u8, pause: bool);
+    /// A partition was not simulated from `from` to `to`, when it woke. Stretches of one partition do not overlap. An id
+    /// that has become free is given to another partition.
+    fn skipped(&mut self, from: SimTime, to: SimTime, partition: PartitionId, by: SkippedBy);
 }
 
 impl Observer for () {}
@@ -48,7 +52,7 @@ mod tests {
     use super::*;
 
     #[derive(Default)]
-    struct Calls([u32; 6]);
+    struct Calls([u32; 7]);
 
     impl Observer for Calls {
         fn flow_started(&mut self, _: SimTime, _: FlowId) {
@@ -69,6 +73,9 @@ mod tests {
         fn pfc(&mut self, _: SimTime, _: PortId, _: u8, _: bool) {
             self.0[5] += 1;
         }
+        fn skipped(&mut self, _: SimTime, _: SimTime, _: PartitionId, _: SkippedBy) {
+            self.0[6] += 1;
+        }
     }
 
     fn call_all(mut observer: impl Observer) {
@@ -79,6 +86,7 @@ mod tests {
         observer.receive(time, port, &frame);
         observer.dropped(time, port, &frame);
         observer.pfc(time, port, 3, true);
+        observer.skipped(time, time, PartitionId(0), SkippedBy::Exact);
     }
 
     #[test]
@@ -87,6 +95,6 @@ mod tests {
         call_all(&mut &mut seen);
         let dynamic: &mut dyn Observer = &mut seen.0;
         call_all(dynamic);
-        assert_eq!((seen.0.0, seen.1.0), ([2; 6], [1; 6]));
+        assert_eq!((seen.0.0, seen.1.0), ([2; 7], [1; 7]));
     }
 }

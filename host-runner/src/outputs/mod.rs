@@ -6,6 +6,7 @@ mod folder;
 mod jobs;
 mod links;
 mod pfc;
+mod skips;
 mod summary;
 
 pub use events::EventTrace;
@@ -14,4 +15,5 @@ pub use folder::ResultFolder;
 pub use jobs::{write_collectives_csv, write_ranks_csv};
 pub use links::write_links_csv;
 pub use pfc::{PfcLog, PfcRow, write_pfc};
+pub use skips::SkipLog;
 pub use summary::{JobSummary, Summary};

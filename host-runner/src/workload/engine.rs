@@ -9,7 +9,7 @@
 //!
 //! What happens in one instant is put in an order that does not depend on the order in which it is told.
 
-use super::activity::Activity;
+use super::activity::{Activity, Course, Diary};
 use super::collective::CollectiveOptions;
 use super::instance::{Effects, Instance, Ready};
 use super::messages::{Message, MessageName};
@@ -62,6 +62,9 @@ pub struct Wait {
 /// Two ranks disagree about a collective: the run cannot go on.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Mismatch(pub String);
+
+/// Ranks whose courses are kept, of all jobs: each takes up to 13 kB.
+const MOST_COURSES: usize = 48;
 
 /// So many of those that a rank waits for in a group are named.
 const MOST_WAITS: usize = 4;
@@ -127,7 +130,7 @@ struct RankState {
     arrived: Vec<(Rank, u64)>,
     /// Receives that wait, in order.
     receives: Vec<(TaskId, Option<Rank>, Option<u64>)>,
-    activity: Activity,
+    diary: Diary,
 }
 
 struct GroupState {
@@ -253,8 +256,27 @@ impl Engine {
     /// If there is no such job.
     pub fn activities(&self, job: u32) -> impl Iterator<Item = Activity> + '_ {
         let job = &self.jobs[job as usize];
-        let until = if job.unfinished == 0 { job.end } else { self.now };
-        job.ranks.iter().map(move |rank| rank.activity.until(until))
+        let until = job.last(self.now);
+        job.ranks.iter().map(move |rank| rank.diary.until(until))
+    }
+
+    /// The courses of some ranks of a job, up to the job's end or now: of as many as there is room for, at even
+    /// distances.
+    ///
+    /// # Panics
+    /// If there is no such job.
+    pub fn courses(&self, job: u32) -> impl Iterator<Item = (Rank, Course)> + '_ {
+        let job = &self.jobs[job as usize];
+        let until = job.last(self.now);
+        let ranks = (0..).zip(&job.ranks);
+        ranks.filter_map(move |(rank, state)| Some((rank, state.diary.course_until(until)?)))
+    }
+
+    /// The ranks of a job whose courses are kept.
+    fn kept_courses(&self, job: u32) -> impl Iterator<Item = Rank> + use<> {
+        let (jobs, ranks) = (self.jobs.len(), self.jobs[job as usize].ranks.len());
+        let share = (MOST_COURSES / jobs).max(usize::from((job as usize) < MOST_COURSES)).min(ranks);
+        (0..share).map(move |place| (place * ranks / share) as Rank)
     }
 
     // Commands.
@@ -301,8 +323,9 @@ impl Engine {
 
     fn begin(&mut self, job: u32) {
         let now = self.now;
+        let kept: Vec<Rank> = self.kept_courses(job).collect();
         for rank in 0..self.jobs[job as usize].ranks.len() as Rank {
-            self.rank(job, rank).activity = Activity::from(now);
+            self.rank(job, rank).diary = Diary::from(now, kept.contains(&rank));
             self.pull(job, rank);
         }
     }
@@ -386,7 +409,7 @@ impl Engine {
         }
         let Some(Reverse((_, task))) = unit.ready.pop() else { return };
         unit.busy = true;
-        state.activity.compute(now, 1);
+        state.diary.compute(now, 1);
         let Work::Compute { time, .. } = state.slot(task).work else { return };
         self.mark_started(job, rank, task);
         self.end_after(time, job, rank, task);
@@ -402,7 +425,7 @@ impl Engine {
         let state = self.rank(job, rank);
         if let Work::Compute { processor, .. } = state.slot(task).work {
             state.processors.entry(processor).or_default().busy = false;
-            state.activity.compute(now, -1);
+            state.diary.compute(now, -1);
             self.idle.push((job, rank, processor));
         }
         self.end(job, rank, task);
@@ -553,8 +576,8 @@ impl Engine {
     fn count_messages(&mut self, purpose: &Purpose, by: i32) {
         let (src, dst) = self.ends(purpose);
         let ranks = &mut self.jobs[purpose.job() as usize].ranks;
-        ranks[src as usize].activity.communicate(self.now, by);
-        ranks[dst as usize].activity.communicate(self.now, by);
+        ranks[src as usize].diary.communicate(self.now, by);
+        ranks[dst as usize].diary.communicate(self.now, by);
     }
 
     fn deliver(&mut self, message: u32) {
@@ -639,6 +662,11 @@ impl JobState {
         }
     }
 
+    /// Its end, or if it has none yet the present.
+    fn last(&self, now: SimTime) -> SimTime {
+        if self.unfinished == 0 { self.end } else { now }
+    }
+
     fn waits(&self) -> Vec<Wait> {
         let wait = |rank, what| Wait { job: self.name.clone(), rank, what };
         let mut waits = Vec::new();
@@ -680,7 +708,7 @@ impl RankState {
             processors: BTreeMap::new(),
             arrived: Vec::new(),
             receives: Vec::new(),
-            activity: Activity::default(),
+            diary: Diary::default(),
         }
     }
 
