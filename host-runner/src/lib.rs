@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod args;
+mod capture;
 mod check;
 pub mod cli;
 pub mod cpu;
@@ -17,6 +18,7 @@ pub mod memo;
 pub mod ns3_setup;
 pub mod outputs;
 pub mod progress;
+mod recording;
 pub mod reference;
 pub mod report;
 mod running;

@@ -6,7 +6,7 @@ use crate::outputs::{PfcLog, PfcRow, SkipLog};
 use crate::scenario::{Profile, Routing, Scenario};
 pub use crate::traffic::FlowRecord;
 use crate::traffic::Traffic;
-use crate::workload::engine::Wait;
+use crate::workload::engine::{RankStretch, Wait};
 use crate::workload::report::JobReport;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -139,6 +139,16 @@ pub trait Watch {
     fn progress(&mut self, progress: Progress) -> ControlFlow<()> {
         let _ = progress;
         ControlFlow::Continue(())
+    }
+
+    /// Whether [`rank`](Self::rank) is to be told.
+    fn follows_ranks(&self) -> bool {
+        false
+    }
+
+    /// Hears what a rank has done. Those of one rank come in order.
+    fn rank(&mut self, did: &RankStretch) {
+        let _ = did;
     }
 
     /// Whether [`interim`](Self::interim) is to be told now.
@@ -320,7 +330,11 @@ fn run<M: Models, O: Observer>(
             wall: wall.elapsed(),
         }
     };
+    if watch.follows_ranks() {
+        traffic.keep_stretches();
+    }
     let ending = drive(scenario, &mut kernel, &mut traffic, |kernel, traffic| {
+        traffic.take_stretches().iter().for_each(|did| watch.rank(did));
         watch.progress(progress(kernel, traffic))?;
         if watch.wants_interim() {
             watch.interim(&outcome(kernel, traffic, Ending::Running));
@@ -329,6 +343,10 @@ fn run<M: Models, O: Observer>(
     })?;
     // What is parked at the stop time has counted nothing since.
     kernel.wake_all();
+    if watch.follows_ranks() {
+        traffic.take_stretches().iter().for_each(|did| watch.rank(did));
+        traffic.open_stretches().for_each(|did| watch.rank(&did));
+    }
     Ok(outcome(&kernel, &traffic, ending))
 }
 
@@ -373,7 +391,7 @@ pub(crate) fn drive<M: Models, O: Observer>(
     scenario: &Scenario,
     kernel: &mut Kernel<'_, M, O>,
     traffic: &mut Traffic<'_>,
-    mut follow: impl FnMut(&Kernel<'_, M, O>, &Traffic<'_>) -> ControlFlow<()>,
+    mut follow: impl FnMut(&Kernel<'_, M, O>, &mut Traffic<'_>) -> ControlFlow<()>,
 ) -> Result<Ending, Vec<Refusal>> {
     let mut now = SimTime::ZERO;
     if let Err(halt) = traffic.advance(now, kernel) {

@@ -146,32 +146,40 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-const SHARES: [(&str, f64); 5] = [("least", 0.0), ("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("greatest", 1.0)];
+/// Percentiles that are shown.
+const SHARES: [(&str, f64); 6] =
+    [("least", 0.0), ("median", 0.5), ("90 %", 0.9), ("99 %", 0.99), ("99.9 %", 0.999), ("greatest", 1.0)];
 
 fn fct_table(classes: &[Class]) -> Markup {
     let unit = Unit::of_time(classes.iter().map(|class| percentile(&class.fcts, 0.5)).fold(0.0, f64::max));
-    let caption = format!("FCT in {}", unit.name);
+    let caption = format!("FCT in {}, by size of the flow", unit.name);
     distribution(caption, classes, |class| &class.fcts, |value| unit.aligned(value))
 }
 
 fn slowdown_table(classes: &[Class]) -> Markup {
-    distribution("Slowdown".into(), classes, |class| &class.slowdowns, |value| format!("{value:.3}"))
+    let caption = "Slowdown, by size of the flow".to_owned();
+    distribution(caption, classes, |class| &class.slowdowns, |value| format!("{value:.3}"))
 }
 
+/// A column for each class.
 fn distribution(
     caption: String,
     classes: &[Class],
     values: impl Fn(&Class) -> &Vec<f64>,
     cell: impl Fn(f64) -> String,
 ) -> Markup {
-    let mut table = Table::new(caption, "size").numbers("flows").numbers("mean");
-    for (heading, _) in SHARES {
-        table = table.numbers(heading);
-    }
+    let mut table = Table::new(caption, "size");
     for class in classes {
-        let values = values(class);
-        let of = SHARES.map(|(_, share)| cell(percentile(values, share)));
-        table.row([class.name.clone(), count(values.len() as u64), cell(mean(values))].into_iter().chain(of));
+        table = table.numbers(class.name.clone());
+    }
+    let mut row = |heading: &str, of: &dyn Fn(&[f64]) -> String| {
+        let cells = classes.iter().map(|class| of(values(class)));
+        table.row([heading.to_owned()].into_iter().chain(cells));
+    };
+    row("flows", &|values| count(values.len() as u64));
+    row("mean", &|values| cell(mean(values)));
+    for (heading, share) in SHARES {
+        row(heading, &|values| cell(percentile(values, share)));
     }
     table.markup()
 }

@@ -56,7 +56,8 @@ pub(super) fn section(scenario: &Scenario, outcome: &Outcome) -> Markup {
     html! {
         section #fabric {
             h2 { "Fabric" }
-            p { "Utilisation is the share of the time from the first start to the end that was spent sending. "
+            p { "Utilisation is the share of the time from the first start to the end that was spent sending; mean queues "
+                "are over that time, too. "
                 "Of the two directions of a link the busier one is drawn; of nodes and links that share a box or a line, the "
                 "busiest." }
             div.columns {
@@ -71,7 +72,7 @@ pub(super) fn section(scenario: &Scenario, outcome: &Outcome) -> Markup {
                     figcaption { "Most bytes that ever waited at an egress port. Hosts' own queues are not measured." }
                 }
             }
-            (directions(&layout, outcome, &utilisation))
+            (directions(&layout, outcome, seconds, &utilisation))
             (busiest(outcome, &utilisation))
         }
     }
@@ -282,11 +283,13 @@ impl Heat {
         Heat { bounds, words: std::array::from_fn(word) }
     }
 
-    /// Every class reaches twice as far as the one before it.
+    /// Every class reaches about twice as far as the one before it: to 1, 2, 5 times a power of ten.
     fn of_queues(longest: f64) -> Heat {
-        let bound = |class: usize| if class == 0 { 0.0 } else { longest / f64::from(1u32 << (HEATS - 1 - class)) };
-        let word = |class: usize| if class == 0 { "none".into() } else { format!("up to {}", bytes(bound(class))) };
-        Heat { bounds: std::array::from_fn(bound), words: std::array::from_fn(word) }
+        let round = (0..).flat_map(|power| [1.0, 2.0, 5.0].map(|unit| unit * 10f64.powi(power)));
+        let above = round.clone().position(|bound| bound >= longest).unwrap_or(0).max(HEATS - 2);
+        let bounds: Vec<f64> = std::iter::once(0.0).chain(round.skip(above - (HEATS - 2)).take(HEATS - 1)).collect();
+        let word = |class: usize| if class == 0 { "none".into() } else { format!("up to {}", bytes(bounds[class])) };
+        Heat { bounds: std::array::from_fn(|class| bounds[class]), words: std::array::from_fn(word) }
     }
 
     fn class(&self, value: f64) -> usize {
@@ -299,7 +302,12 @@ impl Heat {
 }
 
 /// What the links from one tier to another have done, a row for each direction.
-fn directions(layout: &Layout, outcome: &Outcome, utilisation: &dyn Fn(&PortReport) -> f64) -> Markup {
+fn directions(
+    layout: &Layout,
+    outcome: &Outcome,
+    seconds: f64,
+    utilisation: &dyn Fn(&PortReport) -> f64,
+) -> Markup {
     let mut groups: BTreeMap<(usize, usize), Vec<&PortReport>> = BTreeMap::new();
     for port in &outcome.ports {
         let tier = |node: usize| layout.places[node].0;
@@ -308,7 +316,7 @@ fn directions(layout: &Layout, outcome: &Outcome, utilisation: &dyn Fn(&PortRepo
     let mut table = Table::new("Links by direction", "from, to")
         .numbers("links")
         .numbers("sent")
-        .numbers("utilisation, mean %")
+        .numbers("mean utilisation %")
         .numbers("busiest %")
         .numbers("longest queue")
         .numbers("mean queue")
@@ -319,8 +327,7 @@ fn directions(layout: &Layout, outcome: &Outcome, utilisation: &dyn Fn(&PortRepo
         let sum = |value: &dyn Fn(&PortReport) -> u64| ports.iter().map(|port| value(port)).sum::<u64>();
         let most = |value: &dyn Fn(&PortReport) -> f64| ports.iter().map(|port| value(port)).fold(0.0, f64::max);
         let shares: f64 = ports.iter().map(|port| utilisation(port)).sum();
-        // From the simulation's origin on, as in links.csv.
-        let waiting = sum(&|port| port.stats.queue_byte_ns) as f64 * 1e3 / outcome.end.0.max(1) as f64;
+        let waiting = sum(&|port| port.stats.queue_byte_ns) as f64 / (seconds * 1e9).max(1e-3);
         table.row([
             format!("{} → {}", layout.tiers[*from].name, layout.tiers[*to].name),
             count(ports.len() as u64),
@@ -381,10 +388,9 @@ mod tests {
         let busy = Heat::of_utilisation();
         assert_eq!([0.0, 0.01, 0.011, 0.5, 0.95, 1.0].map(|value| busy.class(value)), [0, 0, 1, 3, 6, 6]);
         let queues = Heat::of_queues(64_000.0);
-        assert_eq!(
-            [0.0, 1.0, 2_000.0, 2_001.0, 32_000.0, 64_000.0].map(|value| queues.class(value)),
-            [0, 1, 1, 2, 5, 6]
-        );
-        assert_eq!(Heat::of_queues(0.0).class(0.0), 0);
+        let values = [0.0, 1.0, 2_000.0, 2_001.0, 50_000.0, 64_000.0];
+        assert_eq!(values.map(|value| queues.class(value)), [0, 1, 1, 2, 5, 6]);
+        assert_eq!((queues.words[6].as_str(), queues.bounds[5]), ("up to 100\u{202f}kB", 50_000.0));
+        assert_eq!([0.0, 1.0, 3.0].map(|value| Heat::of_queues(3.0).class(value)), [0, 1, 3]);
     }
 }

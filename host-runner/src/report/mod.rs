@@ -66,8 +66,10 @@ fn page(scenario: &Scenario, outcome: &Outcome, summary: &Summary, verified: Opt
                     (timeline::sections(&outcome.jobs))
                     (distributions::section(outcome))
                     (fabric_map::section(scenario, outcome))
-                    (skipped::section(outcome, summary))
-                    @if verified.is_none() { (unverified(summary)) }
+                    @if verified.is_none() {
+                        (skipped::section(outcome, summary))
+                        (unverified(summary))
+                    }
                     (all_figures(summary))
                 }
                 footer { p { "wormhole " (env!("CARGO_PKG_VERSION")) } }

@@ -38,14 +38,15 @@ pub(super) fn section(outcome: &Outcome, summary: &Summary) -> Markup {
                         (legend(CLASSES.map(String::from).into_iter().zip(SkipLog::KINDS.map(name))))
                         figcaption { "Partitions that were not simulated, over the run, by why not." }
                     }
-                    (times(&outcome.skips.time))
+                    div { (times(&outcome.skips.time)) (acceleration(summary)) }
                 }
             } @else {
                 p { "No stretch was skipped." }
+                (acceleration(summary))
             }
             div.beside {
                 figure { (work(summary)) figcaption { "Events, and look-ups of partitions in the memo." } }
-                div { (acceleration(summary)) (memo(summary)) }
+                (memo(summary))
             }
         }
     }

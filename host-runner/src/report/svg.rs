@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use std::fmt::Write;
 
 /// Width of every picture, in units that are pixels on a wide screen.
-pub(super) const WIDTH: f64 = 760.0;
+pub(super) const WIDTH: f64 = 680.0;
 
 /// A coordinate: a tenth of a pixel is enough.
 pub(super) fn px(at: f64) -> String {

@@ -1,7 +1,7 @@
 //! Jobs: what each rank did when, and the collectives.
 
 use super::format::{Unit, bytes, count, percent_aligned, time};
-use super::svg::{Axis, Frame, WIDTH, block, legend, picture};
+use super::svg::{Axis, Frame, WIDTH, block, legend, picture, px};
 use super::table::Table;
 use crate::outputs::JobSummary;
 use crate::workload::activity::{Course, Doing};
@@ -14,7 +14,7 @@ const CLASSES: [&str; 4] = ["c0", "c1", "c2", "none"];
 
 /// What the table and the legend call them.
 const NAMES: [&str; 4] =
-    ["only computing", "computing, messages under way (overlapped)", "only messages (exposed)", "neither (idle)"];
+    ["only computing", "computing, messages under way: overlapped", "only messages: exposed", "neither: idle"];
 
 /// A section for each job.
 pub(super) fn sections(jobs: &[JobReport]) -> Markup {
@@ -28,24 +28,26 @@ fn section(number: usize, job: &JobReport) -> Markup {
     html! {
         section id=(format!("job-{number}")) {
             h2 { "Job " (job.name) }
-            p { (job.description) }
-            p { (count(summary.ranks as u64)) " ranks; from its start to its end " strong { (time(summary.iteration_ns)) } "." }
-            @if !job.courses.is_empty() {
-                figure {
-                    (rows(number, job))
-                    (legend(CLASSES.map(String::from).into_iter().zip(NAMES)))
-                    figcaption {
-                        "What ranks do when. "
-                        @if job.courses.len() < job.ranks.len() {
-                            "Of " (count(job.ranks.len() as u64)) " ranks these are drawn: " (job.courses.len())
-                            " at even distances. "
+            p { (job.description) ". From its start to its end it took " strong { (time(summary.iteration_ns)) } "." }
+            div.beside {
+                @if !job.courses.is_empty() {
+                    figure {
+                        (rows(number, job))
+                        (legend(CLASSES.map(String::from).into_iter().zip(NAMES)))
+                        figcaption {
+                            "What ranks do when. "
+                            @if job.courses.len() < job.ranks.len() {
+                                (job.courses.len()) " of " (count(job.ranks.len() as u64))
+                                " ranks are drawn, at even distances. "
+                            }
+                            "Where a rank does several things within " (time(width(job).0 as f64 / 1e3))
+                            ", heights are shares of it."
                         }
-                        "Where a rank does several things in one " (time(width(job).0 as f64 / 1e3))
-                        ", their heights are their shares of it."
                     }
                 }
+                (ranks(job, &summary))
             }
-            div.beside { (ranks(job, &summary)) (collectives(job)) }
+            (collectives(job))
         }
     }
 }
@@ -57,14 +59,15 @@ fn width(job: &JobReport) -> Span {
 /// A row for each rank.
 fn rows(number: usize, job: &JobReport) -> Markup {
     let count = job.courses.len();
-    let row = if count <= 16 { 20.0 } else { 14.0 };
+    let row = (400.0 / count as f64).clamp(8.0, 22.0);
+    let labelled = (12.0 / row).ceil() as usize;
     let bottom = 8.0 + row * count as f64;
     let frame = Frame { left: 64.0, right: WIDTH - 24.0, top: 8.0, bottom };
     let unit = Unit::of_time(job.time().0 as f64 / 1e3);
     let x = Axis::linear((0.0, job.time().0 as f64 / 1e3), frame.across());
     let description = format!(
         "A row for each of {count} ranks over the {} of the job: stretches in which the rank computes, computes while \
-         messages are under way, only communicates, or is idle. The table below has the sums.",
+         messages are under way, only communicates, or is idle. The table beside it has the sums.",
         time(job.time().0 as f64 / 1e3)
     );
     picture(
@@ -75,17 +78,17 @@ fn rows(number: usize, job: &JobReport) -> Markup {
         &html! {
             (frame.bottom_axis(&x, &format!("time since the job's start, {}", unit.name), |ns| unit.short(ns)))
             @for (place, (rank, course)) in job.courses.iter().enumerate() {
-                @let top = 8.0 + row * place as f64 + 1.0;
-                text.tick x=(super::svg::px(frame.left - 8.0)) y=(super::svg::px(top + row / 2.0 + 3.0)) text-anchor="end" {
-                    (rank)
+                @let top = frame.top + row * place as f64 + 0.5;
+                @if place % labelled == 0 {
+                    text.tick x=(px(frame.left - 8.0)) y=(px(top + row / 2.0 + 3.5)) text-anchor="end" { (rank) }
                 }
                 g.crisp {
-                    @for (class, path) in CLASSES.iter().zip(paths(course, &x, top, row - 2.0)) {
+                    @for (class, path) in CLASSES.iter().zip(paths(course, &x, top, row - 1.0)) {
                         @if !path.is_empty() && *class != "none" { path class=(class) d=(path) {} }
                     }
                 }
             }
-            text.name transform=(format!("translate(14 {}) rotate(-90)", super::svg::px((8.0 + bottom) / 2.0)))
+            text.name transform=(format!("translate(14 {}) rotate(-90)", px((frame.top + bottom) / 2.0)))
                 text-anchor="middle" { "rank" }
         },
     )

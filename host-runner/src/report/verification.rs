@@ -1,9 +1,9 @@
 //! What `verify` has found: errors of each tier against the run without acceleration.
 
-use super::format::{count, percent, short};
+use super::format::{count, short};
 use super::svg::{Axis, Frame, WIDTH, picture, px};
 use super::table::Table;
-use crate::verify::{Errors, Report};
+use crate::verify::{Errors, Report, TierReport};
 use maud::{Markup, html};
 
 /// An error that is shown: its name, and where it stands.
@@ -27,17 +27,25 @@ const LEAST: f64 = 1e-7;
 
 /// A set of errors: of a tier, or of the ensemble.
 struct Series<'r> {
+    /// For the heading of a column.
+    short: String,
     name: String,
     errors: &'r Errors,
+}
+
+impl Series<'_> {
+    fn of_tier(tier: &TierReport) -> Series<'_> {
+        Series { short: tier.tier.into(), name: format!("tier {}", tier.tier), errors: &tier.errors }
+    }
 }
 
 /// The section.
 pub(super) fn section(report: &Report) -> Markup {
     let mut series: Vec<Series<'_>> =
-        report.tiers.iter().map(|tier| Series { name: tier.tier.into(), errors: &tier.errors }).collect();
+        report.tiers.iter().map(Series::of_tier).collect();
     if let Some(ensemble) = &report.ensemble {
-        let name = format!("plain, starts ±1 ns, worst of {}", ensemble.runs);
-        series.push(Series { name, errors: &ensemble.spread });
+        let name = format!("plain, starts ±1 ns: the worst of {} runs", ensemble.runs);
+        series.push(Series { short: "starts ±1 ns".into(), name, errors: &ensemble.spread });
     }
     let faults = report.faults();
     html! {
@@ -45,7 +53,8 @@ pub(super) fn section(report: &Report) -> Markup {
             h2 { "What acceleration changes" }
             p { (count(report.chosen.flows_compared as u64)) " of " (count(report.flows as u64))
                 " flows finish in both runs and are compared with those of the run without acceleration. "
-                @if report.chosen.fct_identical { "With " code { (report.chosen.tier) } " all FCTs are the same, bit for bit." } }
+                @if report.chosen.fct_identical { "With " code { (report.chosen.tier) } " all FCTs are the same, bit for bit. " }
+                "All other sections are about the run without acceleration." }
             @for fault in &faults { p.fault { (fault) } }
             div.beside {
                 figure {
@@ -71,7 +80,10 @@ fn dots(series: &[Series<'_>]) -> Markup {
     let frame = Frame { left: 150.0, right: WIDTH - 24.0, top: 8.0, bottom };
     let x = Axis::log((LEAST, 1.0), (frame.left + 40.0, frame.right));
     let at = |error: f64| if error > LEAST { x.at(error) } else { frame.left + 8.0 };
-    let label = |error: f64| if error < 0.001 { format!("{:.0e}", error) } else { percent(error) };
+    let label = |error: f64| match error.log10().round().abs() as usize {
+        0 => "1".to_owned(),
+        power => format!("10⁻{}", ["⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"][power.min(9)]),
+    };
     let names: Vec<&str> = series.iter().map(|of| of.name.as_str()).collect();
     let description = format!(
         "For each of {} kinds of error a row with a dot for each of: {}. The axis is logarithmic; dots at its left end \
@@ -110,7 +122,7 @@ fn dot(number: usize, x: f64, y: f64) -> Markup {
 fn errors(series: &[Series<'_>]) -> Markup {
     let mut table = Table::new("Errors in %", "error");
     for of in series {
-        table = table.numbers(of.name.clone());
+        table = table.numbers(of.short.clone());
     }
     for (name, measure) in MEASURES {
         let cells = series.iter().map(|of| format!("{:.4}", measure(of.errors) * 100.0));

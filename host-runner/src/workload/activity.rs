@@ -93,26 +93,54 @@ impl Activity {
 #[derive(Clone, Default)]
 pub(super) struct Diary {
     activity: Activity,
+    /// Since when it has done what it does now.
+    since: SimTime,
     course: Option<Course>,
+}
+
+/// A time in which a rank did one thing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stretch {
+    /// What it did.
+    pub doing: Doing,
+    /// From when.
+    pub from: SimTime,
+    /// To when.
+    pub to: SimTime,
 }
 
 impl Diary {
     /// Of a rank that begins.
     pub(super) fn from(since: SimTime, keeps_course: bool) -> Diary {
         let activity = Activity { since, ..Activity::default() };
-        Diary { activity, course: keeps_course.then(|| Course::from(since)) }
+        Diary { activity, since, course: keeps_course.then(|| Course::from(since)) }
     }
 
-    /// So many computations more.
-    pub(super) fn compute(&mut self, now: SimTime, by: i32) {
-        self.pass(now);
-        self.activity.computing += by;
+    /// So many computations more. Gives the stretch that ends by that.
+    pub(super) fn compute(&mut self, now: SimTime, by: i32) -> Option<Stretch> {
+        self.change(now, |activity| activity.computing += by)
     }
 
-    /// So many messages under way more.
-    pub(super) fn communicate(&mut self, now: SimTime, by: i32) {
+    /// So many messages under way more. Gives the stretch that ends by that.
+    pub(super) fn communicate(&mut self, now: SimTime, by: i32) -> Option<Stretch> {
+        self.change(now, |activity| activity.communicating += by)
+    }
+
+    fn change(&mut self, now: SimTime, change: impl FnOnce(&mut Activity)) -> Option<Stretch> {
         self.pass(now);
-        self.activity.communicating += by;
+        let stretch = self.stretch_until(now);
+        let doing = self.activity.doing();
+        change(&mut self.activity);
+        if self.activity.doing() == doing {
+            return None;
+        }
+        self.since = now;
+        stretch
+    }
+
+    /// The stretch that has not ended yet, up to a moment; `None` if it has no length.
+    pub(super) fn stretch_until(&self, to: SimTime) -> Option<Stretch> {
+        (self.since < to).then(|| Stretch { doing: self.activity.doing(), from: self.since, to })
     }
 
     fn pass(&mut self, now: SimTime) {
@@ -142,11 +170,23 @@ mod tests {
     #[test]
     fn times_are_told_apart_and_add_up() {
         let mut rank = Diary::from(SimTime(100), true);
-        rank.compute(SimTime(110), 1);
-        rank.communicate(SimTime(130), 2);
-        rank.compute(SimTime(170), -1);
-        rank.communicate(SimTime(200), -1);
-        rank.communicate(SimTime(250), -1);
+        let mut stretches = vec![
+            rank.compute(SimTime(110), 1),
+            rank.communicate(SimTime(130), 2),
+            rank.compute(SimTime(170), -1),
+            rank.communicate(SimTime(200), -1),
+            rank.communicate(SimTime(250), -1),
+        ];
+        stretches.push(rank.stretch_until(SimTime(251)));
+        let times: Vec<(Doing, u64, u64)> = stretches.iter().flatten().map(|s| (s.doing, s.from.0, s.to.0)).collect();
+        let want = [
+            (Doing::Idle, 100, 110),
+            (Doing::Computing, 110, 130),
+            (Doing::Overlapped, 130, 170),
+            (Doing::Exposed, 170, 250),
+            (Doing::Idle, 250, 251),
+        ];
+        assert_eq!(times, want);
         let course = rank.course_until(SimTime(251)).expect("a course");
         let rank = rank.until(SimTime(251));
         let times = (rank.computed, rank.overlapped, rank.exposed, rank.idle);
