@@ -61,7 +61,7 @@ fn row(name: &str, cca: &str, wanted: &Wanted) -> Result<(), ExitCode> {
     arguments.extend(wanted.variant.iter().flat_map(|variant| ["--variant", variant]));
     let (scenario, mut memo) = wormhole::cli::open_run(&arguments)?;
     let refused = |_| ExitCode::FAILURE;
-    let accelerated = simulate_memoised(&scenario, &mut memo, (), &mut ()).map_err(refused)?;
+    let accelerated = simulate_memoised(&scenario, &mut memo, &mut ()).map_err(refused)?;
     let plain = if wanted.plain { Some(plain_run(&scenario).map_err(refused)?) } else { None };
     let variant = wanted.variant.as_ref().map_or(String::new(), |variant| format!(" {variant}"));
     let figures = match plain {
@@ -88,7 +88,7 @@ fn alone(run: &Outcome) -> Vec<String> {
 
 fn plain_run(scenario: &Scenario) -> Result<Outcome, Vec<wormhole::simulate::Refusal>> {
     let acceleration = Acceleration { tier: Tier::Off, ..scenario.acceleration };
-    simulate(&Scenario { acceleration, ..scenario.clone() }, (), &mut ())
+    simulate(&Scenario { acceleration, ..scenario.clone() }, &mut ())
 }
 
 fn compared(plain: &Outcome, accelerated: &Outcome) -> Vec<String> {

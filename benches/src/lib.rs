@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 use wormhole::ending::{ExitStatus, explain};
+use wormhole::plugin::Plugins;
 use wormhole::scenario::{FlowMaker, Profile, Routing, Scenario};
 use wormhole::simulate::{Outcome, simulate};
 use wormhole_kernel::accel::Acceleration;
@@ -107,6 +108,7 @@ fn scenario(profile: Profile, graph: Graph, mut flows: Vec<FlowSpec>, cca: AnyCc
         links: graph.links,
         link_events: Vec::new(),
         cca,
+        plugins: Plugins::NONE,
         transport: Transport { timeout: if ns3 { None } else { transport.timeout }, ns3_quirks: ns3, ..transport },
         thresholds: vec![Thresholds { rate: RATE, kmin: 400_000, kmax: 1_600_000, pmax: 0.2 }],
         ecn: true,
@@ -124,7 +126,7 @@ fn scenario(profile: Profile, graph: Graph, mut flows: Vec<FlowSpec>, cca: AnyCc
 /// # Panics
 /// If it does not get there.
 pub fn run(scenario: &Scenario) -> Outcome {
-    let outcome = simulate(scenario, (), &mut ()).expect("the kernel takes the scenario");
+    let outcome = simulate(scenario, &mut ()).expect("the kernel takes the scenario");
     assert_eq!(explain(&outcome), ExitStatus::Done);
     outcome
 }

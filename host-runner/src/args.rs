@@ -4,9 +4,10 @@ use crate::input::diagnostics::Diagnostics;
 use crate::jobs::{FileJob, JobKind, JobSource};
 use crate::load::{Files, Source};
 use crate::memo::{Memo, MemoKeys, MemoOptions};
-use crate::scenario::{CcaName, DEFAULT_MAX_FLOWS, DEFAULT_MAX_PACKETS, Options, Profile, Routing};
+use crate::plugin::{CcaChoice, NoPlugins, PluginSpec, Plugins};
+use crate::scenario::{DEFAULT_MAX_FLOWS, DEFAULT_MAX_PACKETS, Options, Profile, Routing};
 use crate::scenario_file::ScenarioFile;
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, ValueHint};
 use std::path::{Path, PathBuf};
 use wormhole_kernel::Span;
 use wormhole_kernel::accel::{Acceleration, Detector, Tier};
@@ -23,7 +24,7 @@ pub(crate) struct ScenarioArgs {
 }
 
 impl ScenarioArgs {
-    /// The choices that are not in input files.
+    /// The choices that are not in input files, without plugins.
     pub(crate) fn options(&self) -> Options {
         Options { acceleration: self.accel.acceleration(), ..self.input.options() }
     }
@@ -76,9 +77,14 @@ struct ModelArgs {
     /// Model family.
     #[arg(long, value_enum, default_value = "ps")]
     profile: Profile,
-    /// Congestion control; overrides CC_MODE.
-    #[arg(long, value_enum)]
-    cca: Option<CcaName>,
+    /// Congestion control, overrides CC_MODE: dcqcn, hpcc, timely, dctcp, swift, fixed (a window at line rate), or the
+    /// name of a plugin's.
+    #[arg(long, value_name = "NAME", value_parser = CcaChoice::parse)]
+    cca: Option<CcaChoice>,
+    /// Shared object with a model: a congestion control, a marker or a buffer manager, which is used in place of the
+    /// usual one. May be given several times.
+    #[arg(long, value_name = "FILE[:KEY=VALUE,...]", value_parser = PluginSpec::parse, value_hint = ValueHint::AnyPath)]
+    plugin: Vec<PluginSpec>,
     /// Routing (profile ps).
     #[arg(long, value_enum, default_value = "ecmp")]
     routing: Routing,
@@ -124,6 +130,7 @@ impl InputArgs {
             config: self.models.config.clone().map(Source::File).or(config),
             link_events: self.models.link_events.clone(),
             jobs,
+            is_open: false,
         }
     }
 
@@ -132,13 +139,24 @@ impl InputArgs {
         self.flows.as_deref().unwrap_or(Path::new("flows"))
     }
 
-    /// The choices that are not in input files; every event is executed.
+    /// Loads the plugins.
+    ///
+    /// # Errors
+    /// [`NoPlugins`].
+    pub(crate) fn plugins(&self) -> Result<Plugins, NoPlugins> {
+        Plugins::load(&self.models.plugin, self.models.cca.as_ref())
+    }
+
+    /// The choices that are not in input files, without plugins; every event is executed.
     pub(crate) fn options(&self) -> Options {
         let models = &self.models;
         Options {
             profile: models.profile,
             seed: models.seed,
-            cca: models.cca,
+            cca: match models.cca {
+                Some(CcaChoice::Own(name)) => Some(name),
+                _ => None,
+            },
             routing: models.routing,
             max_packets: models.max_packets,
             max_flows: models.max_flows,

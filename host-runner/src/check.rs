@@ -4,9 +4,9 @@ use crate::input::counted;
 use crate::input::diagnostics::Diagnostics;
 use crate::input::units::{format_rate, format_time};
 use crate::scenario::Scenario;
-use crate::simulate::{Refusal, WithModels, add_inputs, kernel, limits, memory, with_models};
+use crate::simulate::{Logs, Refusal, WithModels, add_inputs, kernel, limits, memory, with_models};
 use std::collections::BTreeMap;
-use wormhole_kernel::{LinkSpec, ModelSet, Models, NodeId, NodeKind};
+use wormhole_kernel::{LinkSpec, ModelSet, Models, NodeId, NodeKind, Observer};
 
 /// What the kernel refuses of the fabric, the listed flows and the link changes. Nothing is simulated.
 pub(crate) fn refusals(scenario: &Scenario) -> Vec<Refusal> {
@@ -19,11 +19,11 @@ struct SetUp<'s>(&'s Scenario);
 impl WithModels for SetUp<'_> {
     type Output = Result<(), Vec<Refusal>>;
 
-    fn with<M: Models>(self, models: ModelSet<'_, M>) -> Self::Output {
+    fn with<M: Models, O: Observer>(self, models: ModelSet<'_, M>, observer: (Logs, O)) -> Self::Output {
         let SetUp(scenario) = self;
         let limits = limits(scenario);
-        let mut memory = memory::<M, ()>(scenario, &limits, &models);
-        let mut kernel = kernel(scenario, &mut memory, models, &limits, ())?;
+        let mut memory = memory::<M, (Logs, O)>(scenario, &limits, &models);
+        let mut kernel = kernel(scenario, &mut memory, models, &limits, observer)?;
         add_inputs(scenario, &mut kernel).map(|_| ())
     }
 }

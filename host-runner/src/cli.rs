@@ -1,6 +1,7 @@
 //! Commands and exit codes.
 
 use crate::args::{InputArgs, MemoArgs, ReferenceTier, ScenarioArgs, fraction};
+use crate::cosim::CosimCommand;
 use crate::disk::replace_with;
 use crate::ending::{ExitStatus, explain, out_of};
 use crate::fcg::{NoGraph, flow_graph};
@@ -9,17 +10,19 @@ use crate::input::units;
 use crate::load::{Files, Loaded, load_files};
 use crate::memo::{Memo, MemoCommand};
 use crate::outputs::{ResultFolder, Summary};
+use crate::plugin::PluginCommand;
 use crate::progress::ProgressLine;
 use crate::recording::{Recording, RecordingArgs};
 use crate::running::Running;
 use crate::scenario::{Options, Scenario};
 use crate::scenario_file::ScenarioFile;
-use crate::simulate::{Outcome, Refusal, simulate_memoised};
+use crate::simulate::{Outcome, Refusal, simulate_memoised, simulate_observed};
 use crate::topo::TopoCommand;
 use crate::verify::{Report, Verification, at_tier, verify};
 use crate::workload::command::WorkloadCommand;
 use crate::{check, demo, interrupt, reference, report, scenario_file, table};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -27,6 +30,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use wormhole_kernel::SimTime;
 use wormhole_kernel::accel::Tier;
+
+/// The examples below a command's help: what follows `wormhole`, a line each.
+macro_rules! examples {
+    ($($line:literal),+ $(,)?) => { concat!("Examples:", $("\n  wormhole ", $line),+) };
+}
 
 /// Packet-level simulator of the networks that train large models.
 #[derive(Parser, Debug)]
@@ -39,15 +47,27 @@ pub struct Cli {
 #[derive(Subcommand, Debug)]
 enum Command {
     /// Simulate a scenario and write its results.
+    #[command(after_help = examples!(
+        "run gpt-7b-64 --out iteration",
+        "run gpt-7b-64 --variant fat-tree --cca dcqcn --memo records.whm",
+        "run --topology topology.txt --flows flows.txt --config config.txt --profile ns3 --accel exact",
+    ))]
     Run(RunArgs),
     /// Read a scenario as `run` does, and tell everything that is wrong with it or looks odd; nothing is simulated.
     ///
     /// Every fault of every file is told, with file, line, token and what was expected. Exit code 0 if it can be run.
+    #[command(after_help = examples!(
+        "check gpt-7b-64",
+        "check --topology topology.txt --flows flows.txt --config config.txt",
+    ))]
     Check(ScenarioArgs),
     /// Simulate a scenario with and without acceleration, and tell what acceleration saves and what it changes.
     ///
     /// All events are executed first; then the exact tier runs, and if it is chosen the bounded one. Flows are
     /// compared one by one. Results that differ where they must not give exit code 8.
+    #[command(after_help = examples!(
+        "verify --topology topology.txt --flows flows.txt --ensemble 3 --max-error 0.01",
+    ))]
     Verify(VerifyArgs),
     /// Simulate an embedded example: 16 GPUs on a fat-tree, a ring all-reduce step and an incast.
     Demo,
@@ -65,6 +85,9 @@ enum Command {
     /// Look after memo files: what runs with --memo have kept.
     #[command(subcommand)]
     Memo(MemoCommand),
+    /// Look at model plugins.
+    #[command(subcommand)]
+    Plugin(PluginCommand),
     /// Describe training jobs, and write them down for scenarios.
     #[command(subcommand)]
     Workload(WorkloadCommand),
@@ -74,9 +97,21 @@ enum Command {
         name: Option<String>,
     },
     /// Print the flow conflict graph at an instant: flows with their sending rates, and which of them share links.
+    #[command(after_help = examples!(
+        "fcg --topology topology.txt --flows flows.txt --config config.txt --at 2.00005s",
+    ))]
     Fcg(FcgArgs),
+    /// Print a script that completes commands in a shell.
+    #[command(after_help = examples!("completions bash"))]
+    Completions {
+        /// For which shell.
+        shell: Shell,
+    },
     /// Write the topology of a usual fabric, by its parameters.
     Topo(TopoCommand),
+    /// Simulate a fabric whose hosts are ports of other programs: Ethernet frames come in at one and leave by another.
+    #[command(subcommand)]
+    Cosim(CosimCommand),
 }
 
 #[derive(Args, Debug)]
@@ -158,10 +193,9 @@ impl Cli {
         tell(&found);
         let Some(file) = file else { return Err(ExitStatus::BadInput.into()) };
         if !file.arguments.is_empty() {
-            // The command's name comes before its arguments, as there are no options of all commands.
-            let own = all.find_subcommand(&arguments[1]).unwrap_or(run);
+            let (own, names) = named_command(&all, &arguments);
             let of_file = file.arguments.iter().filter(|argument| has_option(own, argument)).map(OsString::from);
-            let words = arguments[..2].iter().cloned().chain(of_file).chain(arguments[2..].iter().cloned());
+            let words = arguments[..names].iter().cloned().chain(of_file).chain(arguments[names..].iter().cloned());
             typed = parse(&words.collect::<Vec<_>>())?;
         }
         if let Some(input) = typed.command.input() {
@@ -180,9 +214,20 @@ impl Command {
             }
             Command::Check(scenario) => Some(&mut scenario.input),
             Command::Fcg(FcgArgs { input, .. }) => Some(input),
+            Command::Cosim(command) => Some(command.input()),
             _ => None,
         }
     }
+}
+
+/// The command that a command line names, and how many words do that. They come before all arguments, as there are no
+/// options of all commands.
+fn named_command<'c>(all: &'c clap::Command, arguments: &[OsString]) -> (&'c clap::Command, usize) {
+    let mut named = (all, 1);
+    while let Some(command) = arguments.get(named.1).and_then(|name| named.0.find_subcommand(name)) {
+        named = (command, named.1 + 1);
+    }
+    named
 }
 
 /// Whether a command has the option of an argument.
@@ -200,10 +245,16 @@ pub fn execute(cli: Cli) -> ExitCode {
         Command::Verify(args) => run_verify(&args),
         Command::Reference { folders, accel, memo } => compare(&folders, accel, &memo),
         Command::Memo(command) => command.execute(),
+        Command::Plugin(command) => command.execute(),
         Command::Workload(command) => command.execute(),
         Command::Scenarios { name } => scenario_file::list(name.as_deref()),
         Command::Fcg(args) => run_fcg(&args),
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "wormhole", &mut io::stdout());
+            Ok(ExitStatus::Done)
+        }
         Command::Topo(command) => command.execute(),
+        Command::Cosim(command) => command.execute(),
     };
     match status {
         Ok(status) => status.into(),
@@ -223,19 +274,23 @@ pub fn execute(cli: Cli) -> ExitCode {
 pub fn open_run(arguments: &[&str]) -> Result<(Scenario, Memo), ExitCode> {
     let words = ["wormhole", "run"].iter().chain(arguments).map(OsString::from).collect();
     match Cli::from_arguments(words)?.command {
-        Command::Run(args) => open(&args.scenario).ok_or(ExitStatus::BadInput.into()),
+        Command::Run(args) => Ok(open(&args.scenario, &args.scenario.input.files())?),
         _ => Err(ExitStatus::BadInput.into()),
     }
 }
 
 /// Reads a scenario; tells on standard error what was found and what the files were taken for.
-fn load(files: &Files, options: &Options) -> Option<Scenario> {
-    let Loaded { scenario, description, found } = load_files(files, options);
+fn load(input: &InputArgs, files: &Files, options: &Options) -> Result<Scenario, ExitStatus> {
+    let plugins = input.plugins().map_err(|(status, found)| {
+        tell(&found);
+        status
+    })?;
+    let Loaded { scenario, description, found } = load_files(files, &Options { plugins, ..*options });
     tell(&found);
     if scenario.is_some() {
         eprintln!("{description}");
     }
-    scenario
+    scenario.ok_or(ExitStatus::BadInput)
 }
 
 /// Tells findings on standard error.
@@ -244,23 +299,26 @@ fn tell(found: &Diagnostics) {
 }
 
 /// Scenario and memo of a command; tells on standard error what is odd about them.
-fn open(args: &ScenarioArgs) -> Option<(Scenario, Memo)> {
-    let scenario = load(&args.input.files(), &args.options())?;
+pub(crate) fn open(args: &ScenarioArgs, files: &Files) -> Result<(Scenario, Memo), ExitStatus> {
+    let scenario = load(&args.input, files, &args.options())?;
     let (memo, found) = args.memo();
     tell(&found);
-    Some((scenario, memo?))
+    Ok((scenario, memo.ok_or(ExitStatus::BadInput)?))
 }
 
 /// Extends the memo file, if there is one, and tells what is odd. The status is [`ExitStatus::Done`] unless a record
 /// has proved wrong.
-fn finish(memo: Memo) -> io::Result<ExitStatus> {
+pub(crate) fn finish(memo: Memo) -> io::Result<ExitStatus> {
     let found = memo.finish()?;
     tell(&found);
     Ok(if found.has_errors() { ExitStatus::ErrorBound } else { ExitStatus::Done })
 }
 
 fn run(args: &RunArgs) -> io::Result<ExitStatus> {
-    let Some((scenario, mut memo)) = open(&args.scenario) else { return Ok(ExitStatus::BadInput) };
+    let (scenario, mut memo) = match open(&args.scenario, &args.scenario.input.files()) {
+        Ok(opened) => opened,
+        Err(status) => return Ok(status),
+    };
     interrupt::listen()?;
     let mut recording = match args.recording.start(&scenario)? {
         Ok(recording) => recording,
@@ -283,7 +341,10 @@ fn run(args: &RunArgs) -> io::Result<ExitStatus> {
 }
 
 fn run_check(args: &ScenarioArgs) -> io::Result<ExitStatus> {
-    let Some((scenario, _)) = open(args) else { return Ok(ExitStatus::BadInput) };
+    let scenario = match open(args, &args.input.files()) {
+        Ok((scenario, _)) => scenario,
+        Err(status) => return Ok(status),
+    };
     let refused = check::refusals(&scenario);
     if !refused.is_empty() {
         return Ok(report_refusals(args.input.flows(), &refused));
@@ -301,19 +362,19 @@ fn simulate_recorded(
     recording: &mut Recording,
 ) -> io::Result<Result<Outcome, Vec<Refusal>>> {
     let is_recorded = !recording.is_empty();
-    let (observer, trace) = recording.split();
+    let (mut observer, trace) = recording.split();
     let mut running = Running::new(scenario, folder, trace);
     // Without recordings nothing is observed, which is faster.
     let outcome = if is_recorded {
-        simulate_memoised(scenario, memo, observer, &mut running)
+        simulate_observed(scenario, Some(memo), &mut observer, &mut running)
     } else {
-        simulate_memoised(scenario, memo, (), &mut running)
+        simulate_memoised(scenario, memo, &mut running)
     };
     running.end()?;
     Ok(outcome)
 }
 
-fn report_refusals(flows: &Path, refused: &[Refusal]) -> ExitStatus {
+pub(crate) fn report_refusals(flows: &Path, refused: &[Refusal]) -> ExitStatus {
     for Refusal { flow, error } in refused {
         match flow {
             Some(index) => eprintln!("{}: error: {error} (flow {})", flows.display(), index + 1),
@@ -324,13 +385,21 @@ fn report_refusals(flows: &Path, refused: &[Refusal]) -> ExitStatus {
 }
 
 fn run_verify(args: &VerifyArgs) -> io::Result<ExitStatus> {
-    let Some((scenario, mut memo)) = open(&args.scenario) else { return Ok(ExitStatus::BadInput) };
+    let (scenario, mut memo) = match open(&args.scenario, &args.scenario.input.files()) {
+        Ok(opened) => opened,
+        Err(status) => return Ok(status),
+    };
     std::fs::create_dir_all(&args.out)?;
-    let mut run = |scenario: &Scenario| simulate_memoised(scenario, &mut memo, (), &mut ProgressLine::new());
+    let mut run = |scenario: &Scenario| simulate_memoised(scenario, &mut memo, &mut ProgressLine::new());
     let Verification { plain, report } = match verify(&scenario, args.ensemble, args.max_error, &mut run) {
         Ok(verification) => verification,
         Err(refused) => return Ok(report_refusals(args.scenario.input.flows(), &refused)),
     };
+    // Then runs differ for another reason than acceleration.
+    if let Some(fault) = scenario.plugins.fault() {
+        eprintln!("{fault}");
+        return Ok(ExitStatus::Plugin);
+    }
     let path = args.out.join("verify.json");
     write_report(&path, &report)?;
     replace_with(&args.out.join("report.html"), |out| {
@@ -358,7 +427,7 @@ fn compare(folders: &[PathBuf], accel: ReferenceTier, memo: &MemoArgs) -> io::Re
     let (memo, found) = memo.open(options.acceleration.tier);
     tell(&found);
     let Some(mut memo) = memo else { return Ok(ExitStatus::BadInput) };
-    let mut simulate = |scenario: &Scenario| simulate_memoised(scenario, &mut memo, (), &mut ());
+    let mut simulate = |scenario: &Scenario| simulate_memoised(scenario, &mut memo, &mut ());
     let (mut out, mut equal, mut all) = (io::stdout(), 0, 0);
     for folder in folders {
         for run in reference::find_runs(folder)? {
@@ -374,11 +443,18 @@ fn compare(folders: &[PathBuf], accel: ReferenceTier, memo: &MemoArgs) -> io::Re
 }
 
 fn run_fcg(args: &FcgArgs) -> io::Result<ExitStatus> {
-    let Some(scenario) = load(&args.input.files(), &args.input.options()) else { return Ok(ExitStatus::BadInput) };
+    let scenario = match load(&args.input, &args.input.files(), &args.input.options()) {
+        Ok(scenario) => scenario,
+        Err(status) => return Ok(status),
+    };
     let graph = match flow_graph(&scenario, args.at) {
         Ok(graph) => graph,
         Err(NoGraph::Refused(refused)) => return Ok(report_refusals(args.input.flows(), &refused)),
         Err(NoGraph::OutOf(fault)) => return Ok(out_of(&fault)),
+        Err(NoGraph::Plugin(fault)) => {
+            eprintln!("{fault}");
+            return Ok(ExitStatus::Plugin);
+        }
     };
     let mut out = io::stdout();
     match args.format {

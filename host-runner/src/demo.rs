@@ -28,7 +28,7 @@ pub fn run() -> io::Result<ExitStatus> {
     let mut out = io::stdout();
     writeln!(out, "{}\n", loaded.description)?;
     let mut progress = ProgressLine::new();
-    let outcome = match simulate(&scenario, (), &mut progress) {
+    let outcome = match simulate(&scenario, &mut progress) {
         Ok(outcome) => outcome,
         Err(refused) => {
             refused.iter().for_each(|r| eprintln!("{}", r.error));

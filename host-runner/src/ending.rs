@@ -28,6 +28,12 @@ pub enum ExitStatus {
     Unlike = 9,
     /// Ranks wait for others that will never come.
     Waiting = 10,
+    /// A plugin cannot be used, or has given what it may not.
+    Plugin = 11,
+    /// Another program that a simulation runs together with has broken the protocol, or is gone.
+    Peer = 12,
+    /// A frame was later than the hard limit of real time.
+    Late = 13,
     /// It was asked to end before its time, and wrote what it had: what shells give for SIGINT.
     Interrupted = 130,
 }
@@ -43,6 +49,9 @@ impl ExitStatus {
                             4 flows stalled or given up, 5 PFC deadlock, 6 out of limits, 7 a reference run differs, \
                             8 acceleration or a memo record has changed results by more than it may, \
                             9 memo files of different models, 10 ranks wait for others that never come, \
+                            11 a plugin cannot be used or breaks its contract, \
+                            12 a peer of a co-simulation has broken the protocol, or is gone, \
+                            13 a frame later than the hard limit of real time, \
                             130 interrupted; what was done is written";
 }
 
@@ -113,6 +122,7 @@ pub(crate) fn describe(outcome: &Outcome) -> (ExitStatus, Vec<String>) {
             let (ended, begun) = (outcome.flows.len(), outcome.flows_begun);
             (ExitStatus::Interrupted, vec![format!("interrupted at {end} ns: {ended} of {begun} flows have ended")])
         }
+        Ending::Plugin(fault) => (ExitStatus::Plugin, vec![fault.to_string()]),
     }
 }
 

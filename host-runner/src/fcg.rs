@@ -4,14 +4,14 @@
 use crate::input::counted;
 use crate::input::units::{format_rate, format_time};
 use crate::scenario::Scenario;
-use crate::simulate::{Ending, Refusal, WithModels, add_inputs, drive, kernel, limits, memory, with_models};
+use crate::simulate::{Ending, Logs, Refusal, WithModels, add_inputs, drive, kernel, limits, memory, with_models};
 use crate::traffic::Traffic;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::ControlFlow;
 use wormhole_kernel::accel::{Acceleration, Tier};
 use wormhole_kernel::kernel::ActiveFlow;
-use wormhole_kernel::{CapacityError, Kernel, ModelSet, Models, PortId, SimTime};
+use wormhole_kernel::{CapacityError, Kernel, ModelSet, Models, Observer, PortId, SimTime};
 
 /// Flows that are under way, and which of them share links.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -32,6 +32,8 @@ pub enum NoGraph {
     Refused(Vec<Refusal>),
     /// A capacity is used up before the instant.
     OutOf(CapacityError),
+    /// A plugin has given what it may not.
+    Plugin(String),
 }
 
 /// Executes every event of a scenario up to an instant, and gives the graph as of then.
@@ -56,20 +58,21 @@ struct Until<'s> {
 impl WithModels for Until<'_> {
     type Output = Result<FlowGraph, NoGraph>;
 
-    fn with<M: Models>(self, models: ModelSet<'_, M>) -> Self::Output {
+    fn with<M: Models, O: Observer>(self, models: ModelSet<'_, M>, observer: (Logs, O)) -> Self::Output {
         let Until { scenario, at } = self;
         let limits = limits(scenario);
-        let mut memory = memory::<M, ()>(scenario, &limits, &models);
-        let mut kernel = kernel(scenario, &mut memory, models, &limits, ()).map_err(NoGraph::Refused)?;
+        let mut memory = memory::<M, (Logs, O)>(scenario, &limits, &models);
+        let mut kernel = kernel(scenario, &mut memory, models, &limits, observer).map_err(NoGraph::Refused)?;
         let mut traffic = add_inputs(scenario, &mut kernel).map_err(NoGraph::Refused)?;
         match drive(scenario, &mut kernel, &mut traffic, |_, _| ControlFlow::Continue(())).map_err(NoGraph::Refused)? {
             Ending::OutOf(fault) => Err(NoGraph::OutOf(fault)),
+            Ending::Plugin(fault) => Err(NoGraph::Plugin(fault)),
             _ => Ok(graph(&traffic, at, &mut kernel)),
         }
     }
 }
 
-fn graph<M: Models>(traffic: &Traffic<'_>, at: SimTime, kernel: &mut Kernel<'_, M>) -> FlowGraph {
+fn graph<M: Models, O: Observer>(traffic: &Traffic<'_>, at: SimTime, kernel: &mut Kernel<'_, M, O>) -> FlowGraph {
     let mut flows: Vec<ActiveFlow> = kernel.active_flows().collect();
     flows.sort_by_key(|flow| flow.token);
     let mut users: BTreeMap<PortId, Vec<u64>> = BTreeMap::new();

@@ -37,6 +37,8 @@ pub struct Files {
     pub link_events: Option<PathBuf>,
     /// The jobs.
     pub jobs: Vec<JobSource>,
+    /// Frames come from outside, too: neither flows nor jobs are needed.
+    pub is_open: bool,
 }
 
 /// The texts of a scenario, each with the name its findings go by.
@@ -76,7 +78,7 @@ pub fn load_files(files: &Files, options: &Options) -> Loaded {
     let config = files.config.as_ref().map(&mut read);
     let [flows, link_events] =
         [&files.flows, &files.link_events].map(|path| path.clone().map(|path| read(&Source::File(path))));
-    if files.flows.is_none() && files.jobs.is_empty() {
+    if files.flows.is_none() && files.jobs.is_empty() && !files.is_open {
         unreadable.error(
             0,
             "",

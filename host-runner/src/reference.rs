@@ -83,7 +83,7 @@ pub type Runner<'r> = dyn FnMut(&Scenario) -> Result<Outcome, Vec<Refusal>> + 'r
 
 /// Makes the run of a folder and compares. `options` are [`NS3`], perhaps with an acceleration.
 pub fn compare(folder: &Path, options: &Options) -> Comparison {
-    compare_with(folder, options, &mut |scenario| simulate(scenario, (), &mut ()))
+    compare_with(folder, options, &mut |scenario| simulate(scenario, &mut ()))
 }
 
 /// As [`compare`], with runs of the caller's making.
@@ -108,6 +108,7 @@ fn run(
         config: Some(Source::File(file("config.txt"))),
         link_events: None,
         jobs: Vec::new(),
+        is_open: false,
     };
     let loaded = load_files(&files, options);
     let Some(scenario) = loaded.scenario else {

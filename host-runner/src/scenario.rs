@@ -6,6 +6,7 @@ use crate::input::flows::FlowRow;
 use crate::input::link_events::{LinkEvent, links_between};
 use crate::input::topology::Topology;
 use crate::ns3_setup::{Ns3Setup, PairFacts};
+use crate::plugin::Plugins;
 use crate::workload::engine::PlacedJob;
 use std::collections::BTreeSet;
 use wormhole_kernel::accel::{Acceleration, Detector, Tier};
@@ -66,8 +67,10 @@ pub struct Options {
     pub profile: Profile,
     /// Seed of everything random in profile `ps`, and of its ECMP hashes.
     pub seed: u64,
-    /// Overrides `CC_MODE`.
+    /// Overrides `CC_MODE`, and the congestion control of a plugin.
     pub cca: Option<CcaName>,
+    /// Models from shared objects.
+    pub plugins: Plugins,
     /// Which router.
     pub routing: Routing,
     /// Most frames in the fabric at once.
@@ -86,6 +89,7 @@ impl Options {
         profile: Profile::Ps,
         seed: 1,
         cca: None,
+        plugins: Plugins::NONE,
         routing: Routing::Ecmp,
         max_packets: DEFAULT_MAX_PACKETS,
         max_flows: DEFAULT_MAX_FLOWS,
@@ -119,6 +123,8 @@ pub struct Scenario {
     pub link_events: Vec<LinkEvent>,
     /// The congestion control of all flows.
     pub cca: AnyCca,
+    /// Models from shared objects; of switches they take the place of the profile's.
+    pub plugins: Plugins,
     /// The transport.
     pub transport: Transport,
     /// ECN thresholds by port rate.
@@ -184,6 +190,7 @@ impl Scenario {
         let mut events = link_events;
         events.extend(configured_link_down(config, &links, found));
         events.sort_by_key(|e| e.at);
+        let foreign = options.plugins.cca().filter(|_| options.cca.is_none());
         Scenario {
             profile: options.profile,
             seed: options.seed,
@@ -193,7 +200,8 @@ impl Scenario {
             maker,
             perturbation: None,
             link_events: events,
-            cca: cca(mode, config, options),
+            cca: foreign.map_or_else(|| cca(mode, config, options), AnyCca::ForeignCca),
+            plugins: options.plugins,
             transport: transport(config, mtu, options.profile),
             thresholds,
             ecn: config.enable_qcn.unwrap_or(true),

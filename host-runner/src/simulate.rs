@@ -5,7 +5,7 @@ use crate::memo::{Memo, MemoReport, RunStore};
 use crate::outputs::{PfcLog, PfcRow, SkipLog};
 use crate::scenario::{Profile, Routing, Scenario};
 pub use crate::traffic::FlowRecord;
-use crate::traffic::Traffic;
+use crate::traffic::{Halt, Traffic};
 use crate::workload::engine::{RankStretch, Wait};
 use crate::workload::report::JobReport;
 use std::ops::ControlFlow;
@@ -19,8 +19,10 @@ use wormhole_kernel::{
     CapacityError, Error, FabricSize, Kernel, Limits, ModelSet, Models, NodeId, Observer, PortStats, SimTime,
 };
 use wormhole_memo_fmt::{FORMAT_VERSION, Header};
-use wormhole_models::ecn::Ns3Coins;
-use wormhole_models::profile::{Ns3, Ps};
+use wormhole_models::any::{AnyBuffers, AnyMarker};
+use wormhole_models::buffer::DynamicThreshold;
+use wormhole_models::ecn::{Ns3Coins, RedMarker};
+use wormhole_models::profile::{Ns3, Ps, with_switches};
 use wormhole_models::router::{Ecmp, EcmpHash, Spray};
 
 /// How a run ended.
@@ -40,6 +42,8 @@ pub enum Ending {
     Mismatch(String),
     /// A capacity is used up.
     OutOf(CapacityError),
+    /// A plugin has given what it may not: which, and what.
+    Plugin(String),
     /// Whoever watched it wished it to end.
     Interrupted,
     /// It has not ended: these are results so far.
@@ -47,8 +51,8 @@ pub enum Ending {
 }
 
 impl Ending {
-    /// One word: `done`, `stop_time`, `deadlock`, `stalled`, `waiting`, `mismatch`, `interrupted`, `running`, or
-    /// `out_of_<limit>`.
+    /// One word: `done`, `stop_time`, `deadlock`, `stalled`, `waiting`, `mismatch`, `plugin`, `interrupted`, `running`,
+    /// or `out_of_<limit>`.
     pub fn name(&self) -> String {
         match self {
             Ending::Done => "done".into(),
@@ -57,6 +61,7 @@ impl Ending {
             Ending::Stalled(_) => "stalled".into(),
             Ending::Waiting(_) => "waiting".into(),
             Ending::Mismatch(_) => "mismatch".into(),
+            Ending::Plugin(_) => "plugin".into(),
             Ending::OutOf(fault) => format!("out_of_{}", fault.what),
             Ending::Interrupted => "interrupted".into(),
             Ending::Running => "running".into(),
@@ -175,25 +180,115 @@ pub struct Refusal {
     pub error: Error,
 }
 
+// None of these is generic: the kernel is compiled once for each kind of models and observers, here, and not again in
+// every crate that makes a run.
+
 /// Runs a scenario without memoisation.
 ///
 /// # Errors
 /// Everything the kernel refuses.
-pub fn simulate<O: Observer>(scenario: &Scenario, observer: O, watch: &mut dyn Watch) -> Result<Outcome, Vec<Refusal>> {
-    with_models(scenario, Run { scenario, memo: None, observer, watch })
+pub fn simulate(scenario: &Scenario, watch: &mut dyn Watch) -> Result<Outcome, Vec<Refusal>> {
+    with_models(scenario, Run { scenario, memo: None, driver: ToTheEnd { watch } })
 }
 
 /// As [`simulate`], but what `memo` has of earlier runs is looked up, and what is new goes there.
 ///
 /// # Errors
 /// Everything the kernel refuses.
-pub fn simulate_memoised<O: Observer>(
+pub fn simulate_memoised(scenario: &Scenario, memo: &mut Memo, watch: &mut dyn Watch) -> Result<Outcome, Vec<Refusal>> {
+    with_models(scenario, Run { scenario, memo: Some(memo), driver: ToTheEnd { watch } })
+}
+
+/// As [`simulate_memoised`] or, without `memo`, as [`simulate`]; `observer` sees every event that is executed.
+///
+/// # Errors
+/// Everything the kernel refuses.
+pub fn simulate_observed(
     scenario: &Scenario,
-    memo: &mut Memo,
-    observer: O,
+    memo: Option<&mut Memo>,
+    observer: &mut dyn Observer,
     watch: &mut dyn Watch,
 ) -> Result<Outcome, Vec<Refusal>> {
-    with_models(scenario, Run { scenario, memo: Some(memo), observer, watch })
+    simulate_driven(scenario, memo, observer, ToTheEnd { watch })
+}
+
+/// As [`simulate_observed`], but `driver` says how far the simulation goes, and when.
+///
+/// # Errors
+/// Everything the kernel refuses.
+pub(crate) fn simulate_driven(
+    scenario: &Scenario,
+    memo: Option<&mut Memo>,
+    observer: &mut dyn Observer,
+    driver: impl Driver,
+) -> Result<Outcome, Vec<Refusal>> {
+    let run = Run { scenario, memo, driver };
+    match scenario.plugins.concern_switches() {
+        false => with_usual_switches(scenario, observer, run),
+        true => with_foreign_switches(scenario, observer, run),
+    }
+}
+
+/// What every run keeps.
+pub(crate) type Logs = (PfcLog, SkipLog);
+
+fn logs(scenario: &Scenario) -> Logs {
+    (PfcLog::default(), SkipLog::from(scenario.start()))
+}
+
+/// What leads a simulation from its start to its end.
+pub(crate) trait Driver {
+    /// Commands that may be waiting for their time, besides the scenario's link changes.
+    fn inputs(&self) -> usize;
+
+    /// Runs a kernel that is set up. Gives how it ended. `results` gives what the run has shown so far.
+    ///
+    /// # Errors
+    /// Everything the kernel refuses.
+    fn drive<'k, M: Models, O: Observer>(
+        self,
+        scenario: &Scenario,
+        kernel: &mut Kernel<'k, M, O>,
+        traffic: &mut Traffic<'_>,
+        results: &dyn Fn(&Kernel<'k, M, O>, &Traffic<'_>) -> Outcome,
+    ) -> Result<Ending, Vec<Refusal>>;
+}
+
+/// Runs until all flows and jobs have ended, or to the stop time, or until who watches breaks it off.
+struct ToTheEnd<'w> {
+    watch: &'w mut dyn Watch,
+}
+
+impl Driver for ToTheEnd<'_> {
+    fn inputs(&self) -> usize {
+        0
+    }
+
+    fn drive<'k, M: Models, O: Observer>(
+        self,
+        scenario: &Scenario,
+        kernel: &mut Kernel<'k, M, O>,
+        traffic: &mut Traffic<'_>,
+        results: &dyn Fn(&Kernel<'k, M, O>, &Traffic<'_>) -> Outcome,
+    ) -> Result<Ending, Vec<Refusal>> {
+        let watch = self.watch;
+        if watch.follows_ranks() {
+            traffic.keep_stretches();
+        }
+        let ending = drive(scenario, kernel, traffic, |kernel, traffic| {
+            traffic.take_stretches().iter().for_each(|did| watch.rank(did));
+            watch.progress(progress(kernel, traffic))?;
+            if watch.wants_interim() {
+                watch.interim(&results(kernel, traffic));
+            }
+            ControlFlow::Continue(())
+        });
+        if watch.follows_ranks() {
+            traffic.take_stretches().iter().for_each(|did| watch.rank(did));
+            traffic.open_stretches().for_each(|did| watch.rank(&did));
+        }
+        ending
+    }
 }
 
 /// Something to do with a scenario's models. Every profile and router is a type of its own.
@@ -201,17 +296,67 @@ pub(crate) trait WithModels {
     /// What comes of it.
     type Output;
 
-    /// Does it.
-    fn with<M: Models>(self, models: ModelSet<'_, M>) -> Self::Output;
+    /// Does it. The observer is for the kernel.
+    fn with<M: Models, O: Observer>(self, models: ModelSet<'_, M>, observer: (Logs, O)) -> Self::Output;
 }
 
 /// Makes the models of a scenario and does something with them.
 pub(crate) fn with_models<W: WithModels>(scenario: &Scenario, work: W) -> W::Output {
-    let salted = EcmpHash::Salted(scenario.seed);
+    match scenario.plugins.concern_switches() {
+        false => with_usual_switches(scenario, (), work),
+        true => with_foreign_switches(scenario, &mut (), work),
+    }
+}
+
+fn with_usual_switches<W: WithModels, O: Observer>(scenario: &Scenario, observer: O, work: W) -> W::Output {
+    let (salted, observer) = (EcmpHash::Salted(scenario.seed), (logs(scenario), observer));
     match (scenario.profile, scenario.routing) {
-        (Profile::Ns3, _) => work.with(ns3_models(scenario, Ecmp::new(EcmpHash::Ns3))),
-        (Profile::Ps, Routing::Ecmp) => work.with(ps_models(scenario, Ecmp::new(salted))),
-        (Profile::Ps, Routing::Spray) => work.with(ps_models(scenario, Spray::new(scenario.seed))),
+        (Profile::Ns3, _) => work.with(ns3_models(scenario, Ecmp::new(EcmpHash::Ns3)), observer),
+        (Profile::Ps, Routing::Ecmp) => work.with(ps_models(scenario, Ecmp::new(salted)), observer),
+        (Profile::Ps, Routing::Spray) => work.with(ps_models(scenario, Spray::new(scenario.seed)), observer),
+    }
+}
+
+/// Whoever observes: such a kernel is compiled once.
+fn with_foreign_switches<W: WithModels>(scenario: &Scenario, observer: &mut dyn Observer, work: W) -> W::Output {
+    /// The models of a profile, with the buffers and the marker of plugins where there are some.
+    fn foreign<'s, A, Z>(scenario: &'s Scenario, models: ModelSet<'s, A>) -> ModelSet<'s, Z>
+    where
+        A: Models<Buffers = DynamicThreshold, Marker = RedMarker<'s>>,
+        Z: Models<
+                Buffers = AnyBuffers,
+                Marker = AnyMarker<'s>,
+                Timing = A::Timing,
+                Cca = A::Cca,
+                Telemetry = A::Telemetry,
+                Scheduler = A::Scheduler,
+                Loss = A::Loss,
+                Router = A::Router,
+                Nic = A::Nic,
+            >,
+    {
+        let buffers = scenario.plugins.buffers().map(AnyBuffers::ForeignBuffers);
+        let buffers = buffers.unwrap_or(AnyBuffers::DynamicThreshold(models.buffers));
+        let marker = scenario.plugins.marker(scenario.seed).map(AnyMarker::ForeignMarker);
+        let marker = marker.unwrap_or_else(|| AnyMarker::RedMarker(models.marker.clone()));
+        with_switches(models, buffers, marker)
+    }
+    type ForeignNs3<'s> = Ns3<'s, Ecmp, AnyBuffers, AnyMarker<'s>>;
+    type ForeignPs<'s, R> = Ps<'s, R, AnyBuffers, AnyMarker<'s>>;
+    let (salted, observer) = (EcmpHash::Salted(scenario.seed), (logs(scenario), observer));
+    match (scenario.profile, scenario.routing) {
+        (Profile::Ns3, _) => {
+            let models = ns3_models(scenario, Ecmp::new(EcmpHash::Ns3));
+            work.with::<ForeignNs3<'_>, _>(foreign(scenario, models), observer)
+        }
+        (Profile::Ps, Routing::Ecmp) => {
+            let models = ps_models(scenario, Ecmp::new(salted));
+            work.with::<ForeignPs<'_, Ecmp>, _>(foreign(scenario, models), observer)
+        }
+        (Profile::Ps, Routing::Spray) => {
+            let models = ps_models(scenario, Spray::new(scenario.seed));
+            work.with::<ForeignPs<'_, Spray>, _>(foreign(scenario, models), observer)
+        }
     }
 }
 
@@ -236,26 +381,25 @@ fn ps_models<R: Router>(scenario: &Scenario, router: R) -> ModelSet<'_, Ps<'_, R
     models
 }
 
-/// A run of a scenario to its end.
-struct Run<'r, O> {
+/// A run of a scenario.
+struct Run<'r, D> {
     scenario: &'r Scenario,
     memo: Option<&'r mut Memo>,
-    observer: O,
-    watch: &'r mut dyn Watch,
+    driver: D,
 }
 
-impl<O: Observer> WithModels for Run<'_, O> {
+impl<D: Driver> WithModels for Run<'_, D> {
     type Output = Result<Outcome, Vec<Refusal>>;
 
-    fn with<M: Models>(self, models: ModelSet<'_, M>) -> Self::Output {
-        let Run { scenario, mut memo, observer, watch } = self;
-        let observer = ((PfcLog::default(), SkipLog::from(scenario.start())), observer);
+    fn with<M: Models, O: Observer>(self, models: ModelSet<'_, M>, observer: (Logs, O)) -> Self::Output {
+        let Run { scenario, mut memo, driver } = self;
         let how = memo.as_ref().and_then(|memo| memo.how(scenario.acceleration.tier));
         // Before the kernel, which borrows it for as long as it lives.
         let mut records = vec![0u64; memo.as_ref().filter(|_| how.is_some()).map_or(0, |memo| memo.limit_words())];
         let mut store = RunStore::new(&mut records);
-        let limits = limits(scenario);
-        let mut memory = memory::<M, Logs<O>>(scenario, &limits, &models);
+        let mut limits = limits(scenario);
+        limits.inputs += driver.inputs();
+        let mut memory = memory::<M, (Logs, O)>(scenario, &limits, &models);
         let mut kernel = kernel(scenario, &mut memory, models, &limits, observer)?;
         kernel.accelerate(scenario.acceleration).map_err(refused)?;
         if let (Some(memo), Some(how)) = (&mut memo, how) {
@@ -263,7 +407,7 @@ impl<O: Observer> WithModels for Run<'_, O> {
             memo.begin(Header { format_version, kernel_version, models: kernel.memo_models() }, &mut store);
             kernel.memoise(&mut store, how).map_err(refused)?;
         }
-        let mut outcome = run(scenario, kernel, watch)?;
+        let mut outcome = run(scenario, kernel, driver)?;
         outcome.memo.bytes = store.bytes();
         if let Some(memo) = memo {
             memo.end(&outcome.memo.counts, store);
@@ -297,17 +441,14 @@ pub(crate) fn kernel<'a, M: Models, O: Observer>(
         .map_err(|error| vec![Refusal { flow: None, error }])
 }
 
-/// What every run keeps, and whoever else observes it.
-type Logs<O> = ((PfcLog, SkipLog), O);
-
-/// A kernel with them.
-type Logged<'a, M, O> = Kernel<'a, M, Logs<O>>;
+/// A kernel that keeps a log of PFC frames, whoever else observes it.
+type Logged<'a, M, O> = Kernel<'a, M, (Logs, O)>;
 
 /// Runs a kernel that is set up but for what comes from outside.
 fn run<M: Models, O: Observer>(
     scenario: &Scenario,
     mut kernel: Logged<'_, M, O>,
-    watch: &mut dyn Watch,
+    driver: impl Driver,
 ) -> Result<Outcome, Vec<Refusal>> {
     let mut traffic = add_inputs(scenario, &mut kernel)?;
     let (cpu, wall) = (CpuClock::start(), Instant::now());
@@ -330,23 +471,11 @@ fn run<M: Models, O: Observer>(
             wall: wall.elapsed(),
         }
     };
-    if watch.follows_ranks() {
-        traffic.keep_stretches();
-    }
-    let ending = drive(scenario, &mut kernel, &mut traffic, |kernel, traffic| {
-        traffic.take_stretches().iter().for_each(|did| watch.rank(did));
-        watch.progress(progress(kernel, traffic))?;
-        if watch.wants_interim() {
-            watch.interim(&outcome(kernel, traffic, Ending::Running));
-        }
-        ControlFlow::Continue(())
-    })?;
+    let ending = driver
+        .drive(scenario, &mut kernel, &mut traffic, &|kernel, traffic| outcome(kernel, traffic, Ending::Running))?;
     // What is parked at the stop time has counted nothing since.
     kernel.wake_all();
-    if watch.follows_ranks() {
-        traffic.take_stretches().iter().for_each(|did| watch.rank(did));
-        traffic.open_stretches().for_each(|did| watch.rank(&did));
-    }
+    let ending = scenario.plugins.fault().map_or(ending, Ending::Plugin);
     Ok(outcome(&kernel, &traffic, ending))
 }
 
@@ -387,43 +516,68 @@ fn port_reports<M: Models, O: Observer>(kernel: &Kernel<'_, M, O>) -> Vec<PortRe
 }
 
 /// Runs to the end: of all flows and jobs, or to the stop time, or when `follow`, which is called now and then, breaks.
-pub(crate) fn drive<M: Models, O: Observer>(
+pub(crate) fn drive<'k, M: Models, O: Observer>(
     scenario: &Scenario,
-    kernel: &mut Kernel<'_, M, O>,
+    kernel: &mut Kernel<'k, M, O>,
     traffic: &mut Traffic<'_>,
-    mut follow: impl FnMut(&Kernel<'_, M, O>, &mut Traffic<'_>) -> ControlFlow<()>,
+    mut follow: impl FnMut(&Kernel<'k, M, O>, &mut Traffic<'_>) -> ControlFlow<()>,
 ) -> Result<Ending, Vec<Refusal>> {
     let mut now = SimTime::ZERO;
     if let Err(halt) = traffic.advance(now, kernel) {
         return halt.into_ending();
     }
     while !traffic.is_done() {
-        let next = traffic.next_time().filter(|&at| at <= scenario.stop);
-        let limit = next.unwrap_or(scenario.stop);
-        let step = match traffic.run(limit, kernel) {
-            Ok(step) => step,
-            Err(fault) => return Ok(Ending::OutOf(fault)),
+        let Stretch { step, goes_on } = match advance(scenario.stop, &mut now, kernel, traffic) {
+            Ok(stretch) => stretch,
+            Err(halt) => return halt.into_ending(),
         };
         traffic.collect(kernel);
         if follow(kernel, traffic).is_break() {
             return Ok(Ending::Interrupted);
         }
-        now = match step {
-            Step::Budget => continue,
-            Step::Completed | Step::OutputFull => kernel.now(),
-            Step::Reached => limit,
-            // Jobs may have gone on after the last event of the kernel.
-            Step::Idle | Step::Stalled => next.unwrap_or(now.max(kernel.now())),
-        };
-        match traffic.advance(now, kernel) {
-            Err(halt) => return halt.into_ending(),
-            Ok(()) if next.is_some() || traffic.is_done() => {}
-            Ok(()) if step == Step::Reached => return Ok(Ending::StopTime),
-            Ok(()) if matches!(step, Step::Idle | Step::Stalled) => return Ok(stuck(scenario, kernel, traffic)),
-            Ok(()) => {}
+        if let Some(fault) = scenario.plugins.fault() {
+            return Ok(Ending::Plugin(fault));
+        }
+        match step {
+            _ if goes_on || traffic.is_done() => {}
+            Step::Reached => return Ok(Ending::StopTime),
+            Step::Idle | Step::Stalled => return Ok(stuck(scenario, kernel, traffic)),
+            Step::Budget | Step::Completed | Step::OutputFull => {}
         }
     }
     Ok(Ending::Done)
+}
+
+/// What [`advance`] has come to.
+pub(crate) struct Stretch {
+    /// Why it returned.
+    pub(crate) step: Step,
+    /// Jobs had something to do by themselves: there may be more before the limit.
+    pub(crate) goes_on: bool,
+}
+
+/// Runs the kernel to `limit` at most, and tells jobs what has ended. `now` is how far jobs have been told of.
+///
+/// # Errors
+/// A capacity is used up, or what jobs do makes no sense.
+pub(crate) fn advance<M: Models, O: Observer>(
+    limit: SimTime,
+    now: &mut SimTime,
+    kernel: &mut Kernel<'_, M, O>,
+    traffic: &mut Traffic<'_>,
+) -> Result<Stretch, Halt> {
+    let next = traffic.next_time().filter(|&at| at <= limit);
+    let step = traffic.run(next.unwrap_or(limit), kernel).map_err(Halt::OutOf)?;
+    *now = match step {
+        // In the midst of an instant jobs are told nothing: what they do is not to depend on where a slice ends.
+        Step::Budget => return Ok(Stretch { step, goes_on: true }),
+        Step::Completed | Step::OutputFull => kernel.now(),
+        Step::Reached => next.unwrap_or(limit),
+        // Jobs may have gone on after the last event of the kernel.
+        Step::Idle | Step::Stalled => next.unwrap_or((*now).max(kernel.now())),
+    };
+    traffic.advance(*now, kernel)?;
+    Ok(Stretch { step, goes_on: next.is_some() })
 }
 
 /// Nothing moves any more, and not all is done.

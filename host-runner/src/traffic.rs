@@ -50,7 +50,7 @@ pub(crate) enum Halt {
 }
 
 impl Halt {
-    fn of(error: Error) -> Halt {
+    pub(crate) fn of(error: Error) -> Halt {
         match error {
             Error::Capacity(fault) => Halt::OutOf(fault),
             error => Halt::Refused(Refusal { flow: None, error }),

@@ -298,6 +298,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             payload: frame.src.0,
             epoch: frame.dst.0,
             priority: frame.priority,
+            marked: u8::from(frame.marked != 0),
             ..Packet::default()
         };
         packet.set_kind(PacketKind::External);

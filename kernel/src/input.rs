@@ -26,7 +26,7 @@ pub struct ExternalFrame {
     pub dst_port: u16,
     /// Priority (802.1p class), below 8.
     pub priority: u8,
-    /// 1 if a switch has set the ECN mark.
+    /// 1 if a switch has set the ECN mark. On the way in: 1 if it comes with one, which it keeps.
     pub marked: u8,
     /// Zero.
     pub pad: [u8; 6],

@@ -164,6 +164,7 @@ impl RedMarker<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kit::{MarkerKit, assert_passed};
     use wormhole_kernel::units::Span;
 
     const G100: BitRate = BitRate::from_gbps(100);
@@ -209,6 +210,13 @@ mod tests {
                 marker.marks(&mut port, bytes);
             }
             assert_eq!(port.counter, before.wrapping_add(2), "only between the thresholds");
+        }
+    }
+
+    #[test]
+    fn it_passes_the_kit() {
+        for coins in [Coins::PerPort { seed: 7 }, Coins::Ns3(Ns3Coins::starting_at(0))] {
+            assert_passed(&MarkerKit::new(&RedMarker { coins, ..marker() }).checks());
         }
     }
 

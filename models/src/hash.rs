@@ -1,7 +1,6 @@
 //! MurmurHash3, the 32-bit x86 variant (A. Appleby, public domain), over whole words.
 
 /// The hash of three little-endian 32-bit words: what ns-3's ECMP hashes (`SwitchNode::EcmpHash`).
-#[cfg(any(feature = "alloc", test))]
 #[inline]
 pub(crate) fn murmur3(words: [u32; 3], seed: u32) -> u32 {
     let mut hash = seed;

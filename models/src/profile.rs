@@ -1,4 +1,7 @@
 //! The two model families, `ns3` and `ps`: which parts make up the reference simulator, and which the default one.
+//!
+//! Buffers and marker of switches are called several times a packet-hop, so they are type parameters: a family whose
+//! switches have others is another type ([`with_switches`]), and the usual one pays nothing for the choice.
 
 use crate::buffer::DynamicThreshold;
 use crate::cca::AnyCca;
@@ -8,7 +11,10 @@ use crate::nic::{Ns3RoundRobin, RoundRobin};
 use crate::scheduler::ControlThenRoundRobin;
 use crate::telemetry::Ns3Telemetry;
 use crate::timing::Ns3Timing;
+use core::marker::PhantomData;
+use wormhole_kernel::buffer::BufferManager;
 use wormhole_kernel::cca::ExactTelemetry;
+use wormhole_kernel::marker::Marker;
 use wormhole_kernel::queue::Wheel;
 use wormhole_kernel::router::Router;
 use wormhole_kernel::timing::PsTiming;
@@ -25,15 +31,15 @@ pub const THRESHOLDS: [Thresholds; 1] =
 pub const DCTCP_THRESHOLDS: [Thresholds; 1] = [Thresholds { kmin: 300_000, kmax: 300_000, pmax: 1.0, ..THRESHOLDS[0] }];
 
 /// Profile `ns3`: equals the HPCC/RDMA fork of ns-3 to the nanosecond.
-pub struct Ns3<'m, R>(core::marker::PhantomData<(&'m (), R)>);
+pub struct Ns3<'m, R, B = DynamicThreshold, K = RedMarker<'m>>(PhantomData<(&'m (), R, B, K)>);
 
-impl<'m, R: Router> Models for Ns3<'m, R> {
+impl<'m, R: Router, B: BufferManager, K: Marker> Models for Ns3<'m, R, B, K> {
     type Timing = Ns3Timing;
     type Cca = AnyCca;
     type Telemetry = Ns3Telemetry;
-    type Buffers = DynamicThreshold;
+    type Buffers = B;
     type Scheduler = ControlThenRoundRobin;
-    type Marker = RedMarker<'m>;
+    type Marker = K;
     type Loss = BernoulliLoss;
     type Router = R;
     type Nic = Ns3RoundRobin;
@@ -59,15 +65,15 @@ impl<'m, R: Router> Ns3<'m, R> {
 }
 
 /// Profile `ps`: picoseconds, telemetry in full precision, no quirks.
-pub struct Ps<'m, R>(core::marker::PhantomData<(&'m (), R)>);
+pub struct Ps<'m, R, B = DynamicThreshold, K = RedMarker<'m>>(PhantomData<(&'m (), R, B, K)>);
 
-impl<'m, R: Router> Models for Ps<'m, R> {
+impl<'m, R: Router, B: BufferManager, K: Marker> Models for Ps<'m, R, B, K> {
     type Timing = PsTiming;
     type Cca = AnyCca;
     type Telemetry = ExactTelemetry;
-    type Buffers = DynamicThreshold;
+    type Buffers = B;
     type Scheduler = ControlThenRoundRobin;
-    type Marker = RedMarker<'m>;
+    type Marker = K;
     type Loss = BernoulliLoss;
     type Router = R;
     type Nic = RoundRobin;
@@ -90,4 +96,25 @@ impl<'m, R: Router> Ps<'m, R> {
             transport: Transport::default(),
         }
     }
+}
+
+/// A family of models whose switches have other buffers and another marker.
+pub fn with_switches<'m, A: Models, Z>(
+    models: ModelSet<'m, A>,
+    buffers: Z::Buffers,
+    marker: Z::Marker,
+) -> ModelSet<'m, Z>
+where
+    Z: Models<
+            Timing = A::Timing,
+            Cca = A::Cca,
+            Telemetry = A::Telemetry,
+            Scheduler = A::Scheduler,
+            Loss = A::Loss,
+            Router = A::Router,
+            Nic = A::Nic,
+        >,
+{
+    let ModelSet { ccas, timing, telemetry, scheduler, loss, router, nic, transport, .. } = models;
+    ModelSet { ccas, timing, telemetry, buffers, scheduler, marker, loss, router, nic, transport }
 }

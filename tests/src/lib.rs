@@ -5,6 +5,7 @@ pub mod component;
 pub mod drive;
 pub mod phases;
 pub mod recurring;
+pub mod simbricks_peer;
 pub mod swarm;
 
 use std::fs;
@@ -12,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use wormhole::load::{Files, Loaded, Source, Texts, load_files, load_texts};
 use wormhole::scenario::{Options, Scenario};
-use wormhole::simulate::{Ending, Outcome, PortReport, Refusal, simulate};
+use wormhole::simulate::{Ending, Outcome, PortReport, Refusal, simulate, simulate_observed};
 use wormhole_kernel::packet::{Packet, PacketKind};
 use wormhole_kernel::{FlowEnd, NodeId, Observer, PortId, SimTime};
 use wormhole_models::cca::{
@@ -31,11 +32,34 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().expect("the repository's root")
 }
 
-/// The binary `wormhole`, built with the profile of this test: a test crate does not get the binaries of others.
+/// The binary `wormhole`.
 ///
 /// # Panics
 /// If it cannot be built.
 pub fn wormhole_binary() -> PathBuf {
+    build("wormhole", &[]).join(format!("wormhole{}", std::env::consts::EXE_SUFFIX))
+}
+
+/// An example of host-runner, built with the profile of this test.
+///
+/// # Panics
+/// If it cannot be built.
+pub fn wormhole_example(name: &str) -> PathBuf {
+    let folder = build("wormhole", &["--example", name]);
+    folder.join("examples").join(format!("{name}{}", std::env::consts::EXE_SUFFIX))
+}
+
+/// The folder with what a package of the workspace builds, with the profile of this test: a test crate does not get the
+/// binaries and foreign libraries of others.
+///
+/// # Panics
+/// If it cannot be built.
+pub fn built(package: &str) -> PathBuf {
+    build(package, &[])
+}
+
+/// Builds targets of a package, and gives the folder they are in.
+fn build(package: &str, targets: &[&str]) -> PathBuf {
     let test = std::env::current_exe().expect("this test's path");
     let folder = test.parent().and_then(Path::parent).expect("target/PROFILE/deps/TEST");
     let profile = match folder.file_name().and_then(|n| n.to_str()) {
@@ -44,25 +68,57 @@ pub fn wormhole_binary() -> PathBuf {
         Some(name) => name,
     };
     let status = Command::new(env!("CARGO"))
-        .args(["build", "--quiet", "--locked", "--package", "wormhole", "--profile", profile, "--target-dir"])
+        .args(["build", "--quiet", "--locked", "--package", package, "--profile", profile])
+        .args(targets)
+        .arg("--target-dir")
         .arg(folder.parent().expect("the target directory"))
         .current_dir(root())
         .status()
         .expect("cargo runs");
     assert!(status.success(), "cargo build: {status}");
-    folder.join(format!("wormhole{}", std::env::consts::EXE_SUFFIX))
+    folder.to_owned()
 }
 
-/// The names in backquotes of the first column of a table of README, in its order.
+/// The pages of the manual, each with its name, README.md first.
+///
+/// # Panics
+/// If they cannot be read.
+pub fn manual() -> Vec<(String, String)> {
+    let folder = root().join("host-runner/book/src");
+    let mut pages: Vec<(String, String)> = fs::read_dir(folder)
+        .expect("the book")
+        .map(|entry| {
+            let path = entry.expect("an entry").path();
+            let name = path.file_name().and_then(|name| name.to_str()).expect("UTF-8").to_owned();
+            (name, fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display())))
+        })
+        .collect();
+    pages.push(("README.md".into(), README.into()));
+    pages.sort_by_key(|(name, _)| (name != "README.md", name.clone()));
+    pages
+}
+
+/// The first cells of a table of the manual, in its order.
 ///
 /// # Panics
 /// If there is no table with this heading.
-pub fn readme_table(heading: &str) -> Vec<&'static str> {
-    let rows = README.lines().skip_while(|l| *l != heading).skip(2).take_while(|l| l.starts_with('|'));
-    let names: Vec<&str> =
-        rows.flat_map(|row| row.split('|').nth(1).unwrap_or("").split('`').skip(1).step_by(2)).collect();
-    assert!(!names.is_empty(), "README has no table `{heading}`");
-    names
+pub fn manual_cells(heading: &str) -> Vec<String> {
+    let cells: Vec<String> = manual()
+        .iter()
+        .flat_map(|(_, page)| page.lines().skip_while(|l| *l != heading).skip(2).take_while(|l| l.starts_with('|')))
+        .map(|row| row.split('|').nth(1).unwrap_or("").trim().to_owned())
+        .collect();
+    assert!(!cells.is_empty(), "the manual has no table `{heading}`");
+    cells
+}
+
+/// The names in backquotes of the first column of a table of the manual, in its order.
+///
+/// # Panics
+/// If there is no table with this heading.
+pub fn manual_names(heading: &str) -> Vec<String> {
+    let cells = manual_cells(heading);
+    cells.iter().flat_map(|cell| cell.split('`').skip(1).step_by(2)).map(str::to_owned).collect()
 }
 
 /// A path below `tests/data`.
@@ -84,6 +140,7 @@ fn case_files(case: &str) -> Files {
         config: optional("config.txt").map(Source::File),
         link_events: optional("events.txt"),
         jobs: Vec::new(),
+        is_open: false,
     }
 }
 
@@ -231,7 +288,8 @@ pub struct Run {
 /// If the kernel refuses it.
 pub fn run(scenario: &Scenario) -> Run {
     let mut log = Recorder::default();
-    let outcome = simulate(scenario, &mut log, &mut ()).unwrap_or_else(|refused| panic!("refused: {refused:?}"));
+    let outcome =
+        simulate_observed(scenario, None, &mut log, &mut ()).unwrap_or_else(|refused| panic!("refused: {refused:?}"));
     Run { outcome, log }
 }
 
@@ -240,7 +298,7 @@ pub fn run(scenario: &Scenario) -> Run {
 /// # Panics
 /// If it refuses nothing.
 pub fn refusals(scenario: &Scenario) -> Vec<Refusal> {
-    simulate(scenario, (), &mut ()).err().expect("the kernel refuses nothing")
+    simulate(scenario, &mut ()).err().expect("the kernel refuses nothing")
 }
 
 impl Run {

@@ -8,7 +8,7 @@ use wormhole::input::topology::Topology;
 use wormhole::load::Loaded;
 use wormhole::outputs::fct_rows;
 use wormhole::scenario::Scenario;
-use wormhole::simulate::{Ending, Refusal, simulate};
+use wormhole::simulate::{Ending, Refusal, simulate_observed};
 use wormhole_kernel::packet::{Packet, PacketKind};
 use wormhole_kernel::units::PS_PER_US;
 use wormhole_kernel::{BitRate, Error, NodeId, NodeKind, Observer, PortId, SimTime, Span, Transport};
@@ -242,7 +242,7 @@ impl Observer for PerMillisecond {
 fn c17_int_wrap() {
     let scenario = flawless(load_configured("c17_int_wrap", "CC_MODE 3"));
     let mut rates = PerMillisecond::default();
-    let outcome = simulate(&scenario, &mut rates, &mut ()).expect("a good scenario");
+    let outcome = simulate_observed(&scenario, None, &mut rates, &mut ()).expect("a good scenario");
     assert_eq!((&outcome.ending, outcome.flows.len()), (&Ending::Done, 3));
     assert_eq!((scenario.cca_name(), outcome.totals.drops), ("hpcc", 0));
     assert!(outcome.end > SimTime::from_ns(16_800_000), "telemetry of 24 bits wraps at 16.8 ms: {:?}", outcome.end);

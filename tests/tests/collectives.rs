@@ -74,7 +74,7 @@ fn ring(mut scenario: Scenario, hosts: u64, bytes: u64) -> Outcome {
     scenario.jobs = vec![collective(hosts, CollectiveKind::AllReduce, bytes, CollectiveOptions::default())];
     let options = MemoOptions { keys: None, check: 0, limit_words: 1 << 18 };
     let mut memo = Memo::open(options, None, Tier::Exact).0.expect("a memo");
-    simulate_memoised(&scenario, &mut memo, (), &mut ()).expect("the kernel takes the scenario")
+    simulate_memoised(&scenario, &mut memo, &mut ()).expect("the kernel takes the scenario")
 }
 
 /// Steps of a ring's all-reduce.

@@ -90,7 +90,8 @@ fn frames_arrive_after_store_and_forward() {
 #[test]
 fn frames_keep_what_they_came_with() {
     with_kernel(2, 1, &row(1), |kernel| {
-        let sent = ExternalFrame { src_port: 1, dst_port: 65_535, priority: 7, ..frame(1, 0, 333, u64::MAX) };
+        let sent =
+            ExternalFrame { src_port: 1, dst_port: 65_535, priority: 7, marked: 1, ..frame(1, 0, 333, u64::MAX) };
         kernel.inject(SimTime::ZERO, &sent).expect("room");
         kernel.run_until(SimTime::MAX).expect("capacity");
         let got = kernel.poll_egress().expect("a frame");

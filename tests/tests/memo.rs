@@ -98,7 +98,7 @@ impl File {
         let (memo, found) = Memo::open(options, Some(&self.0), scenario.acceleration.tier);
         assert!(found.all().is_empty(), "{found:?}");
         let mut memo = memo.expect("a memo");
-        let outcome = done(simulate_memoised(scenario, &mut memo, (), &mut ()));
+        let outcome = done(simulate_memoised(scenario, &mut memo, &mut ()));
         let found = memo.finish().expect("the file is written");
         assert!(found.all().is_empty(), "{found:?}");
         outcome
@@ -120,7 +120,7 @@ fn done<E: std::fmt::Debug>(outcome: Result<Outcome, E>) -> Outcome {
 
 /// A run without memoisation.
 fn simulated(scenario: &scenario::Scenario) -> Outcome {
-    done(simulate(scenario, (), &mut ()))
+    done(simulate(scenario, &mut ()))
 }
 
 /// FCTs in the order of the flows' tokens.

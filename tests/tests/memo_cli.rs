@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 use wormhole_kernel::memo::{KERNEL_VERSION, record_name};
 use wormhole_memo_fmt::{FORMAT_VERSION, HEADER_MAX, Header, Reader, record_len, write_header, write_record};
-use wormhole_tests::{README, Said, wormhole_binary};
+use wormhole_tests::{Said, manual_cells, wormhole_binary};
 
 static WORMHOLE: LazyLock<PathBuf> = LazyLock::new(wormhole_binary);
 
@@ -383,13 +383,12 @@ fn gc_drops_what_is_replaced_and_what_is_damaged() {
 }
 
 #[test]
-fn help_and_readme_list_the_same_exit_codes() {
+fn help_and_manual_list_the_same_exit_codes() {
     let help = Place::new("help").wormhole("--help").succeeds().out;
     let codes = help.split_once("Exit codes: ").expect("a list").1.split_whitespace();
     let told: BTreeSet<u8> = codes.filter_map(|word| word.parse().ok()).collect();
-    let rows =
-        README.lines().skip_while(|l| *l != "| exit code | meaning |").skip(2).take_while(|l| l.starts_with('|'));
-    let listed: BTreeSet<u8> = rows.filter_map(|row| row.split('|').nth(1)?.trim().parse().ok()).collect();
+    let listed: BTreeSet<u8> =
+        manual_cells("| exit code | meaning |").iter().filter_map(|cell| cell.parse().ok()).collect();
     assert_eq!(told, listed);
     assert!(listed.contains(&9));
 }

@@ -1,9 +1,10 @@
-//! README.md tells the truth: its commands run, its example compiles and gives what it says, its links lead somewhere.
+//! README.md and the manual tell the truth: their commands run, the example compiles and gives what it
+//! says, links lead somewhere.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use wormhole_tests::{README, readme_table, root, wormhole_binary};
+use wormhole_tests::{README, manual, manual_names, root, wormhole_binary};
 
 /// A fenced block, and the last line of text before it.
 struct Block<'t> {
@@ -70,11 +71,12 @@ fn check(arguments: &str, output: &Output, folder: &Path) {
         Some("run") if arguments.ends_with("--out exchange") => {
             contains_all(&text, &["exchange: iteration ", "another: iteration ", "results are in exchange"], arguments);
         }
-        Some("run") if arguments.ends_with("--out iteration") => {
-            contains_all(&text, &["iteration ", "all_reduce", "busbw", "results are in iteration"], arguments);
-            check_job_outputs(&folder.join("iteration"));
+        Some("run") if !arguments.contains("--flows") => {
+            contains_all(&text, &["iteration ", "all_reduce", "busbw", "results are in "], arguments);
+            let out = arguments.rsplit(' ').next().expect("--out FOLDER comes last");
+            check_job_outputs(&folder.join(out));
         }
-        Some("verify") if arguments.contains("scenario.toml") => {
+        Some("verify") if arguments.contains(".toml") => {
             contains_all(&text, &["compared: ", "iteration, error", "checked/verify.json"], arguments);
         }
         Some("run") => {
@@ -85,7 +87,8 @@ fn check(arguments: &str, output: &Output, folder: &Path) {
             contains_all(&text, &["2 of 2 flows", "event ratio", "3 runs", "checked/verify.json"], arguments);
         }
         Some("memo") => check_memo(arguments, &text),
-        Some("fcg") => contains_all(README, &[&text], arguments),
+        Some("fcg") => assert!(manual().iter().any(|(_, page)| page.contains(&*text)), "`{arguments}`:\n{text}"),
+        Some("check") => contains_all(&text, &["it can be run"], arguments),
         other => panic!("do not know how to check {other:?}"),
     }
 }
@@ -102,7 +105,7 @@ fn check_memo(arguments: &str, text: &str) {
     contains_all(text, words, arguments);
 }
 
-/// Every file and every key that README lists is there, and no others.
+/// Every file and every key that the manual lists is there, and no others.
 fn check_outputs(folder: &Path) {
     let read = |name: &str| fs::read_to_string(folder.join(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
     let mut names: Vec<String> = fs::read_dir(folder)
@@ -131,34 +134,87 @@ fn check_job_outputs(folder: &Path) {
 }
 
 /// The names in a table's first column, sorted.
-fn listed(heading: &str) -> Vec<&'static str> {
-    let mut names = readme_table(heading);
+fn listed(heading: &str) -> Vec<String> {
+    let mut names = manual_names(heading);
     names.sort();
     names
 }
 
-#[test]
-fn every_command_works() {
-    let binary = wormhole_binary();
-    let folder = empty_folder("readme");
-    let blocks = blocks(README);
+/// Writes the files that a page shows: blocks under a line like "`topology.txt`: nodes, switches, links".
+fn write_inputs(blocks: &[Block<'_>], folder: &Path) {
     for block in blocks.iter().filter(|b| b.language == "text") {
-        let name = block.before.strip_prefix('`').and_then(|b| b.split_once("`:")).map(|(name, _)| name);
-        if let Some(name) = name {
+        let name = block.before.strip_prefix('`').and_then(|b| b.split_once('`')).map(|(name, _)| name);
+        if let Some(name) = name.filter(|name| name.contains('.')) {
             fs::write(folder.join(name), block.lines.join("\n") + "\n").expect("an input file");
         }
     }
+}
+
+/// What the commands of a page need is on that page, or in `files.md`.
+#[test]
+fn every_command_works() {
+    let binary = wormhole_binary();
+    let pages = manual();
+    let files = pages.iter().find(|(name, _)| name == "files.md").map(|(_, text)| blocks(text)).expect("files.md");
     let mut commands = 0;
-    for line in blocks.iter().filter(|b| b.language == "sh").flat_map(|b| &b.lines) {
-        if let Some(arguments) = line.strip_prefix("cargo run --release -- ") {
-            check(arguments, &run(&binary, arguments, &folder), &folder);
-            commands += 1;
-        } else {
-            let known = ["cargo test ", "cargo bench "].iter().any(|start| line.starts_with(start));
-            assert!(known, "README has a command that no test checks: {line}");
+    for (page, text) in &pages {
+        let folder = empty_folder(&format!("manual/{page}"));
+        write_inputs(&files, &folder);
+        let blocks = blocks(text);
+        write_inputs(&blocks, &folder);
+        for line in blocks.iter().filter(|b| b.language == "sh").flat_map(|b| &b.lines) {
+            let arguments = line.strip_prefix("cargo run --release -- ").or_else(|| line.strip_prefix("wormhole "));
+            if let Some(arguments) = arguments {
+                check(arguments, &run(&binary, arguments, &folder), &folder);
+                commands += 1;
+            } else {
+                let known = ["cargo test ", "cargo bench "].iter().any(|start| line.starts_with(start));
+                assert!(known, "{page} has a command that no test checks: {line}");
+            }
         }
     }
-    assert!(commands >= 3, "only {commands} commands");
+    println!("{commands} commands of the manual run");
+    assert!(commands >= 30, "only {commands} commands");
+}
+
+/// The examples that `wormhole help COMMAND` ends with.
+#[test]
+fn examples_of_the_help_work() {
+    let binary = wormhole_binary();
+    let folder = empty_folder("help");
+    let pages = manual();
+    let files = pages.iter().find(|(name, _)| name == "files.md").map(|(_, text)| blocks(text)).expect("files.md");
+    write_inputs(&files, &folder);
+    let said = |arguments: &str| {
+        let output = run(&binary, arguments, &folder);
+        assert!(output.status.success(), "`{arguments}`: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("UTF-8")
+    };
+    let help = said("help");
+    let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let mut examples = 0;
+    for command in commands.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help") {
+        let help = said(&format!("help {command}"));
+        for arguments in help.lines().filter_map(|line| line.strip_prefix("  wormhole ")) {
+            assert!(!said(arguments).is_empty(), "`{arguments}` says nothing");
+            examples += 1;
+        }
+    }
+    println!("{examples} examples of the help run");
+    assert!(examples >= 8, "only {examples} examples");
+}
+
+/// Every page of the book is in its summary, and every entry of the summary is a page.
+#[test]
+fn the_book_has_the_pages_that_it_lists() {
+    let pages = manual();
+    let summary =
+        pages.iter().find(|(name, _)| name == "SUMMARY.md").map(|(_, text)| text.as_str()).expect("a summary");
+    let mut listed: Vec<&str> = summary.split("](").skip(1).filter_map(|rest| rest.split(')').next()).collect();
+    listed.sort();
+    let others = ["README.md", "SUMMARY.md"];
+    let there: Vec<&str> = pages.iter().map(|(name, _)| name.as_str()).filter(|name| !others.contains(name)).collect();
+    assert_eq!(listed, there);
 }
 
 /// `cargo run` finds the binary from the root: there is no other one in the workspace.
@@ -181,13 +237,17 @@ fn cargo_run_needs_no_package_name() {
 
 #[test]
 fn links_lead_somewhere() {
-    for readme in ["", "kernel/", "models/", "host-runner/", "memo-fmt/", "benches/"] {
-        let folder = root().join(readme);
-        let text = fs::read_to_string(folder.join("README.md")).expect(readme);
+    let readmes = ["", "kernel/", "models/", "host-runner/", "memo-fmt/", "benches/"];
+    let readmes = readmes.map(|folder| format!("{folder}README.md"));
+    let pages = manual().into_iter().map(|(name, _)| name).filter(|name| name != "README.md");
+    for file in readmes.into_iter().chain(pages.map(|page| format!("host-runner/book/src/{page}"))) {
+        let path = root().join(&file);
+        let folder = path.parent().expect("a folder");
+        let text = fs::read_to_string(&path).expect(&file);
         for target in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
             // What rustdoc resolves is rustdoc's to check.
             let is_file = !target.contains("://") && !target.contains("::") && !target.starts_with('#');
-            assert!(!is_file || folder.join(target).exists(), "{readme}README.md: {target} is not there");
+            assert!(!is_file || folder.join(target).exists(), "{file}: {target} is not there");
         }
     }
 }

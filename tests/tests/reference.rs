@@ -21,7 +21,7 @@ fn all_equal(runs: &[PathBuf]) {
     let comparisons = runs.iter().flat_map(|run| {
         let mut order = Vec::new();
         let plain = compare_with(run, &NS3, &mut |scenario| {
-            let outcome = simulate(scenario, (), &mut ())?;
+            let outcome = simulate(scenario, &mut ())?;
             order = outcome.flows.iter().map(|record| record.completion.token).collect();
             Ok(outcome)
         });
@@ -56,7 +56,7 @@ fn compare_memoised(run: &Path, order: &[u64]) -> [Comparison; 2] {
         let (memo, found) = Memo::open(options, Some(&file), Tier::Exact);
         let mut memo = memo.unwrap_or_else(|| panic!("{found:?}"));
         let mut comparison = compare_with(run, &ACCELERATED, &mut |scenario| {
-            let mut outcome = simulate_memoised(scenario, &mut memo, (), &mut ())?;
+            let mut outcome = simulate_memoised(scenario, &mut memo, &mut ())?;
             sort_instants(&mut outcome, order);
             Ok(outcome)
         });

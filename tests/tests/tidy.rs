@@ -19,10 +19,25 @@ const TOP_LEVEL: [&str; 11] = [
 ];
 
 /// Where the code lies that others depend on.
-const SOURCES: [&str; 4] = ["kernel/src", "models/src", "memo-fmt/src", "host-runner/src"];
+const SOURCES: [&str; 5] = ["kernel/src", "kernel/capi/src", "models/src", "memo-fmt/src", "host-runner/src"];
 
 /// Files that may hold `unsafe` code: foreign interfaces only, each block with its reason.
-const UNSAFE_ALLOWED: [&str; 0] = [];
+const UNSAFE_ALLOWED: [&str; 14] = [
+    "host-runner/examples/rtl_peer/verilated.rs",
+    "host-runner/src/cosim/device.rs",
+    "host-runner/src/cosim/simbricks/shm.rs",
+    "host-runner/src/plugin/load.rs",
+    "kernel/capi/src/exports.rs",
+    "kernel/capi/src/handle.rs",
+    "kernel/capi/src/pointers.rs",
+    "kernel/capi/src/region.rs",
+    "models/src/plugin/abi.rs",
+    "models/src/plugin/buffers.rs",
+    "models/src/plugin/cca.rs",
+    "models/src/plugin/descriptor.rs",
+    "models/src/plugin/foreign.rs",
+    "models/src/plugin/marker.rs",
+];
 
 /// Columns in a line of code.
 const MAX_COLUMNS: usize = 120;
@@ -185,7 +200,7 @@ fn every_source_file_says_what_it_is() {
 
 #[test]
 fn no_unsafe_code() {
-    let folders = ["kernel", "models", "memo-fmt", "host-runner/src"];
+    let folders = ["kernel", "models", "memo-fmt", "host-runner"];
     let concerns = |s: &Source| s.is(&["rs"]) && s.is_under(&folders) && !UNSAFE_ALLOWED.contains(&s.path.as_str());
     no_line("unsafe code outside the foreign interfaces", concerns, has_unsafe);
 }

@@ -1,4 +1,4 @@
-//! `wormhole verify`: what it writes is what README lists, and its exit code tells whether acceleration keeps its
+//! `wormhole verify`: what it writes is what the manual lists, and its exit code tells whether acceleration keeps its
 //! word.
 
 use serde_json::Value;
@@ -7,9 +7,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::LazyLock;
-use wormhole_tests::{case_file, data, readme_table, wormhole_binary};
+use wormhole_tests::{case_file, data, manual_names, wormhole_binary};
 
-/// The first and the last of the keys that README lists of a tier.
+/// The first and the last of the keys that the manual lists of a tier.
 const OF_A_TIER: [&str; 2] = ["tier", "rtt_nrmse"];
 
 /// Keys of the ensemble, besides `runs`.
@@ -62,14 +62,15 @@ fn keys(value: &Value) -> BTreeSet<&str> {
 }
 
 #[test]
-fn verify_json_has_the_keys_that_readme_lists() {
+fn verify_json_has_the_keys_that_the_manual_lists() {
     let (output, report) = verify_case("verify-keys", "c01_one_flow", "--ensemble 2 --max-error 0.01");
     let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
     for word in ["1 of 1 flows", "plain", "exact", "bounded", "2 runs", "event ratio", "verify.json"] {
         assert!(text.contains(word), "the table does not say `{word}`:\n{text}");
     }
-    let listed = readme_table("| keys of `verify.json` | meaning |");
+    let names = manual_names("| keys of `verify.json` | meaning |");
+    let listed: Vec<&str> = names.iter().map(String::as_str).collect();
     assert_eq!(keys(&report), listed.iter().copied().collect());
 
     let place = |name: &str| listed.iter().position(|key| *key == name).unwrap_or_else(|| panic!("no key {name}"));

@@ -315,7 +315,7 @@ fn size(rng: &mut Rng) -> u64 {
 
 /// A run without memoisation.
 fn run(scenario: &Scenario) -> Outcome {
-    simulate(scenario, (), &mut ()).expect("the kernel takes the scenario")
+    simulate(scenario, &mut ()).expect("the kernel takes the scenario")
 }
 
 /// What must be the same in every run: of each flow its start, its FCT and its bytes; of each job its times.
@@ -480,7 +480,7 @@ fn exact_runs_with_a_memo_equal_plain_ones() {
         let plain = Seen::of(&run(&case.scenario));
         let (scenario, file) = (case.with_tier(Tier::Exact), File::new(case.seed));
         let memoised =
-            |memo: &mut Memo| simulate_memoised(&scenario, memo, (), &mut ()).expect("the kernel takes the scenario");
+            |memo: &mut Memo| simulate_memoised(&scenario, memo, &mut ()).expect("the kernel takes the scenario");
         let mut memo = file.open();
         tally.compare(case, &plain, &memoised(&mut memo), "fresh memo");
         tally.compare(case, &plain, &memoised(&mut memo), "same memo");

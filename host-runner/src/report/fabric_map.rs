@@ -302,12 +302,7 @@ impl Heat {
 }
 
 /// What the links from one tier to another have done, a row for each direction.
-fn directions(
-    layout: &Layout,
-    outcome: &Outcome,
-    seconds: f64,
-    utilisation: &dyn Fn(&PortReport) -> f64,
-) -> Markup {
+fn directions(layout: &Layout, outcome: &Outcome, seconds: f64, utilisation: &dyn Fn(&PortReport) -> f64) -> Markup {
     let mut groups: BTreeMap<(usize, usize), Vec<&PortReport>> = BTreeMap::new();
     for port in &outcome.ports {
         let tier = |node: usize| layout.places[node].0;

@@ -41,8 +41,7 @@ impl Series<'_> {
 
 /// The section.
 pub(super) fn section(report: &Report) -> Markup {
-    let mut series: Vec<Series<'_>> =
-        report.tiers.iter().map(Series::of_tier).collect();
+    let mut series: Vec<Series<'_>> = report.tiers.iter().map(Series::of_tier).collect();
     if let Some(ensemble) = &report.ensemble {
         let name = format!("plain, starts ±1 ns: the worst of {} runs", ensemble.runs);
         series.push(Series { short: "starts ±1 ns".into(), name, errors: &ensemble.spread });

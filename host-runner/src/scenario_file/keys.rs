@@ -53,10 +53,10 @@ impl Keys<'_> {
                 found.error(line, name, self.unknown(name));
                 continue;
             };
-            match self.argument(option, value.get_ref()) {
-                Ok(argument) => {
+            match self.arguments(option, value.get_ref()) {
+                Ok(own) => {
                     arguments.retain(|earlier| !is_of(earlier, name));
-                    arguments.extend(argument);
+                    arguments.extend(own);
                 }
                 Err(message) => found.error(line, name, message),
             }
@@ -77,15 +77,25 @@ impl Keys<'_> {
         unknown("key", name, &known)
     }
 
-    /// What one key stands for. Of a flag that is not set, nothing.
-    fn argument(&self, option: &Arg, value: &DeValue<'_>) -> Result<Option<String>, String> {
-        let name = option.get_long().unwrap_or_default();
-        if matches!(option.get_action(), ArgAction::SetTrue) {
-            return match value {
-                DeValue::Boolean(set) => Ok(set.then(|| format!("--{name}"))),
-                _ => Err("expected true or false".into()),
-            };
+    /// What one key stands for. Of a flag that is not set, nothing; of an option that may be given several times, as
+    /// many as there are values.
+    fn arguments(&self, option: &Arg, value: &DeValue<'_>) -> Result<Vec<String>, String> {
+        let is_repeated = matches!(option.get_action(), ArgAction::Append) && option.get_value_delimiter().is_none();
+        match value {
+            DeValue::Array(items) if is_repeated => {
+                items.iter().map(|item| self.argument(option, item.get_ref())).collect()
+            }
+            DeValue::Boolean(set) if matches!(option.get_action(), ArgAction::SetTrue) => {
+                let flag = format!("--{}", option.get_long().unwrap_or_default());
+                Ok(set.then_some(flag).into_iter().collect())
+            }
+            _ if matches!(option.get_action(), ArgAction::SetTrue) => Err("expected true or false".into()),
+            value => Ok(vec![self.argument(option, value)?]),
         }
+    }
+
+    fn argument(&self, option: &Arg, value: &DeValue<'_>) -> Result<String, String> {
+        let name = option.get_long().unwrap_or_default();
         let mut text = plain_text(value)?;
         if let Some(folder) = self.folder
             && option.get_value_hint() == ValueHint::AnyPath
@@ -94,7 +104,7 @@ impl Keys<'_> {
         }
         let argument = format!("--{name}={text}");
         self.check(&argument)?;
-        Ok(Some(argument))
+        Ok(argument)
     }
 
     /// Whether the option takes the value. Others that it needs may be in other tables.

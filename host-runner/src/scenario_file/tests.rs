@@ -118,6 +118,7 @@ fn loaded(file: &ScenarioFile) -> Loaded {
         config: file.config.clone(),
         link_events: None,
         jobs: file.jobs.clone(),
+        is_open: false,
     };
     load_files(&files, &Options::PLAIN)
 }

@@ -93,7 +93,7 @@ mod tests {
     }
 
     fn plain(scenario: &Scenario) -> Result<Outcome, Vec<Refusal>> {
-        simulate(scenario, (), &mut ())
+        simulate(scenario, &mut ())
     }
 
     #[test]

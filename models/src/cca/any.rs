@@ -1,74 +1,47 @@
 //! The choice of congestion control at run time.
 
 use super::{Dcqcn, Dctcp, FixedWindow, Hpcc, Swift, Timely};
-use bytemuck::{Pod, Zeroable};
+use crate::any::{AnyState, words};
+#[cfg(feature = "plugin")]
+use crate::plugin::ForeignCca;
 use wormhole_kernel::cca::{Ack, CcaNeeds, CcaOut, CongestionControl, FlowFacts, Origin, SendControl};
 use wormhole_kernel::model::ModelId;
 use wormhole_kernel::units::SimTime;
 
-/// Eight-byte words that hold a state of any of these sizes.
-const fn words(sizes: &[usize]) -> usize {
-    let (mut most, mut i) = (0, 0);
-    while i < sizes.len() {
-        if sizes[i] > most {
-            most = sizes[i];
-        }
-        i += 1;
-    }
-    most.div_ceil(8)
-}
-
 /// The state of whichever algorithm a flow has.
-#[repr(transparent)]
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-pub struct AnyCcaState([u64; STATE_WORDS]);
-
-impl AnyCcaState {
-    fn of<S: Pod>(state: S) -> AnyCcaState {
-        let mut any = AnyCcaState::zeroed();
-        *any.get_mut() = state;
-        any
-    }
-
-    #[inline(always)]
-    fn get<S: Pod>(&self) -> &S {
-        const { assert!(size_of::<S>() <= 8 * STATE_WORDS && align_of::<S>() <= 8) };
-        bytemuck::from_bytes(&bytemuck::cast_slice(&self.0)[..size_of::<S>()])
-    }
-
-    #[inline(always)]
-    fn get_mut<S: Pod>(&mut self) -> &mut S {
-        const { assert!(size_of::<S>() <= 8 * STATE_WORDS && align_of::<S>() <= 8) };
-        bytemuck::from_bytes_mut(&mut bytemuck::cast_slice_mut(&mut self.0)[..size_of::<S>()])
-    }
-}
+pub type AnyCcaState = AnyState<STATE_WORDS>;
 
 // Every method of the trait is forwarded here and only here.
 macro_rules! cca_set {
-    ($($(#[$doc:meta])* $name:ident,)*) => {
+    ($($(#[$doc:meta])* $name:ident $(if $condition:meta)?,)*) => {
         /// Words of the largest state.
-        const STATE_WORDS: usize = words(&[$(size_of::<<$name as CongestionControl>::State>(),)*]);
+        const STATE_WORDS: usize =
+            words(&[$($(#[cfg($condition)])? size_of::<<$name as CongestionControl>::State>(),)*]);
 
         /// One of the congestion controls of this crate.
         #[derive(Clone, Copy, Debug)]
         pub enum AnyCca {
-            $($(#[$doc])* $name($name),)*
+            $($(#[$doc])* $(#[cfg($condition)])? $name($name),)*
         }
 
         impl CongestionControl for AnyCca {
             type State = AnyCcaState;
 
             fn id(&self) -> ModelId {
-                match self { $(AnyCca::$name(model) => model.id(),)* }
+                match self {
+                    $($(#[cfg($condition)])? AnyCca::$name(model) => model.id(),)*
+                }
             }
 
             fn needs(&self) -> CcaNeeds {
-                match self { $(AnyCca::$name(model) => model.needs(),)* }
+                match self {
+                    $($(#[cfg($condition)])? AnyCca::$name(model) => model.needs(),)*
+                }
             }
 
             fn start(&self, flow: &FlowFacts, now: SimTime) -> (AnyCcaState, SendControl) {
                 match self {
-                    $(AnyCca::$name(model) => {
+                    $($(#[cfg($condition)])? AnyCca::$name(model) => {
                         let (state, control) = model.start(flow, now);
                         (AnyCcaState::of(state), control)
                     })*
@@ -77,31 +50,45 @@ macro_rules! cca_set {
 
             #[inline(always)]
             fn on_ack(&self, state: &mut AnyCcaState, ack: &Ack<'_>, out: &mut CcaOut) {
-                match self { $(AnyCca::$name(model) => model.on_ack(state.get_mut(), ack, out),)* }
+                match self {
+                    $($(#[cfg($condition)])? AnyCca::$name(model) => model.on_ack(state.get_mut(), ack, out),)*
+                }
             }
 
             fn on_timer(&self, state: &mut AnyCcaState, timer: usize, now: SimTime, out: &mut CcaOut) {
-                match self { $(AnyCca::$name(model) => model.on_timer(state.get_mut(), timer, now, out),)* }
+                match self {
+                    $($(#[cfg($condition)])? AnyCca::$name(model) => model.on_timer(state.get_mut(), timer, now, out),)*
+                }
             }
 
             fn on_timeout(&self, state: &mut AnyCcaState, now: SimTime, out: &mut CcaOut) {
-                match self { $(AnyCca::$name(model) => model.on_timeout(state.get_mut(), now, out),)* }
+                match self {
+                    $($(#[cfg($condition)])? AnyCca::$name(model) => model.on_timeout(state.get_mut(), now, out),)*
+                }
             }
 
             fn relative(&self, state: &AnyCcaState, origin: &Origin<'_>) -> Option<AnyCcaState> {
-                match self { $(AnyCca::$name(model) => model.relative(state.get(), origin).map(AnyCcaState::of),)* }
+                match self {
+                    $($(#[cfg($condition)])? AnyCca::$name(model) => model.relative(state.get(), origin).map(AnyState::of),)*
+                }
             }
 
             fn absolute(&self, relative: &AnyCcaState, origin: &Origin<'_>) -> AnyCcaState {
-                match self { $(AnyCca::$name(model) => AnyCcaState::of(model.absolute(relative.get(), origin)),)* }
+                match self {
+                    $($(#[cfg($condition)])? AnyCca::$name(model) => AnyCcaState::of(model.absolute(relative.get(), origin)),)*
+                }
             }
 
             fn repeats(&self, before: &AnyCcaState, after: &AnyCcaState) -> bool {
-                match self { $(AnyCca::$name(model) => model.repeats(before.get(), after.get()),)* }
+                match self {
+                    $($(#[cfg($condition)])? AnyCca::$name(model) => model.repeats(before.get(), after.get()),)*
+                }
             }
 
             fn coast(&self, state: &mut AnyCcaState, before: &AnyCcaState, rounds: u64) {
-                match self { $(AnyCca::$name(model) => model.coast(state.get_mut(), before.get(), rounds),)* }
+                match self {
+                    $($(#[cfg($condition)])? AnyCca::$name(model) => model.coast(state.get_mut(), before.get(), rounds),)*
+                }
             }
         }
     };
@@ -120,4 +107,6 @@ cca_set! {
     Swift,
     /// See [`FixedWindow`].
     FixedWindow,
+    /// See [`ForeignCca`].
+    ForeignCca if feature = "plugin",
 }

@@ -3,97 +3,103 @@
 //! Hosts forward nothing. So the distance of a node from a host follows from its distances from the switches that
 //! host is attached to, and one field per *switch* is enough, however many hosts hang on it.
 
-use alloc::boxed::Box;
-use alloc::collections::VecDeque;
-use alloc::vec;
-use alloc::vec::Vec;
-use hashbrown::HashMap;
 use wormhole_kernel::fabric::{Fabric, NodeKind};
 use wormhole_kernel::ids::{NodeId, PortId};
 
-const UNREACHED: u16 = u16::MAX;
+/// The distance of what cannot be reached.
+pub(super) const UNREACHED: u16 = u16::MAX;
 
-/// Distances from switches, by switch.
-#[derive(Default)]
-pub(super) struct Distances {
-    fields: HashMap<NodeId, Box<[u16]>>,
+/// Where distance fields are kept.
+///
+/// Who depends on it: [`EcmpIn`](super::EcmpIn) and [`SprayIn`](super::SprayIn), at every hop whose way is not known
+/// yet.
+pub trait PathMemory {
+    /// Memory for the ports of one node.
+    type Ports;
+
+    /// Hops from every node to `switch` over switches and links that are up; `u16::MAX` where there is no way, and for
+    /// hosts. Computed if it is not kept since the last [`clear`](Self::clear).
+    fn field(&mut self, fabric: &Fabric<'_>, switch: NodeId) -> &[u16];
+
+    /// Forgets every field: links have changed.
+    fn clear(&mut self);
+
+    /// Room for `count` ports of a node.
+    fn room(ports: &mut Self::Ports, count: usize) -> &mut [PortId];
 }
 
 /// Whether a node forwards.
-fn forwards(fabric: &Fabric<'_>, node: NodeId) -> bool {
+pub(super) fn forwards(fabric: &Fabric<'_>, node: NodeId) -> bool {
     !fabric.is_host(node)
 }
 
 /// The ports of `node` with a link that is up.
-fn live_ports(fabric: &Fabric<'_>, node: NodeId) -> impl DoubleEndedIterator<Item = PortId> {
+pub(super) fn live_ports(fabric: &Fabric<'_>, node: NodeId) -> impl DoubleEndedIterator<Item = PortId> {
     fabric.ports_of(node).filter(|&p| fabric.port(p).is_up())
 }
 
-impl Distances {
-    pub(super) fn clear(&mut self) {
-        self.fields.clear();
-    }
-
-    /// Hops from every node to `switch` over switches.
-    fn field(&mut self, fabric: &Fabric<'_>, switch: NodeId) -> &[u16] {
-        self.fields.entry(switch).or_insert_with(|| {
-            let mut field = vec![UNREACHED; fabric.node_count()].into_boxed_slice();
-            let mut queue = VecDeque::from([switch]);
-            field[switch.index()] = 0;
-            while let Some(node) = queue.pop_front() {
-                let next = field[node.index()] + 1;
-                for neighbour in live_ports(fabric, node).map(|p| fabric.neighbour(p)) {
-                    if forwards(fabric, neighbour) && field[neighbour.index()] == UNREACHED {
-                        field[neighbour.index()] = next;
-                        queue.push_back(neighbour);
-                    }
-                }
-            }
-            field
-        })
-    }
-
-    /// Hops from switch `node` to host `dst`.
-    fn hops_to(&mut self, fabric: &Fabric<'_>, node: NodeId, dst: NodeId) -> u16 {
-        let mut least = UNREACHED;
-        for port in live_ports(fabric, dst) {
-            let attached = fabric.neighbour(port);
-            if forwards(fabric, attached) {
-                let hops = self.field(fabric, attached)[node.index()];
-                least = least.min(hops.saturating_add(1));
-            }
+/// Hops from switch `node` to host `dst`.
+fn hops_to<P: PathMemory>(paths: &mut P, fabric: &Fabric<'_>, node: NodeId, dst: NodeId) -> u16 {
+    let mut least = UNREACHED;
+    for port in live_ports(fabric, dst) {
+        let attached = fabric.neighbour(port);
+        if forwards(fabric, attached) {
+            let hops = paths.field(fabric, attached)[node.index()];
+            least = least.min(hops.saturating_add(1));
         }
-        least
     }
-
-    /// Puts the ports of `node` that lie on a shortest path to host `dst` into `found`: neighbours in descending order
-    /// (ns-3's, see its `CalculateRoute`), parallel links in the order they are listed.
-    pub(super) fn next_hops(&mut self, fabric: &Fabric<'_>, node: NodeId, dst: NodeId, found: &mut Vec<PortId>) {
-        found.clear();
-        found.extend(live_ports(fabric, node).filter(|&p| fabric.neighbour(p) == dst));
-        if !found.is_empty() {
-            return;
-        }
-        let mut least = UNREACHED;
-        for port in live_ports(fabric, node).filter(|&p| forwards(fabric, fabric.neighbour(p))) {
-            let hops = self.hops_to(fabric, fabric.neighbour(port), dst);
-            if hops < least {
-                found.clear();
-                least = hops;
-            }
-            if hops == least && hops != UNREACHED {
-                found.push(port);
-            }
-        }
-        // Inside a server the NVSwitch is the way, whatever else is as near.
-        if least == 1 && found.iter().any(|&p| is_nvswitch(fabric, fabric.neighbour(p))) {
-            found.retain(|&p| is_nvswitch(fabric, fabric.neighbour(p)));
-        }
-        // Ports are unique, so the order is total; and this sort allocates nothing.
-        found.sort_unstable_by_key(|&p| (core::cmp::Reverse(fabric.neighbour(p)), p));
-    }
+    least
 }
 
-fn is_nvswitch(fabric: &Fabric<'_>, node: NodeId) -> bool {
-    fabric.kind(node) == Some(NodeKind::NvSwitch)
+/// Puts the ports of `node` that lie on a shortest path to host `dst` at the start of `found`, which has room for all
+/// ports of the node, and gives that part: neighbours in descending order (ns-3's, see its `CalculateRoute`), parallel
+/// links in the order they are listed.
+pub(super) fn next_hops<'f, P: PathMemory>(
+    paths: &mut P,
+    fabric: &Fabric<'_>,
+    node: NodeId,
+    dst: NodeId,
+    found: &'f mut [PortId],
+) -> &'f mut [PortId] {
+    let mut count = 0;
+    for port in live_ports(fabric, node).filter(|&p| fabric.neighbour(p) == dst) {
+        found[count] = port;
+        count += 1;
+    }
+    if count > 0 {
+        return &mut found[..count];
+    }
+    let mut least = UNREACHED;
+    for port in live_ports(fabric, node).filter(|&p| forwards(fabric, fabric.neighbour(p))) {
+        let hops = hops_to(paths, fabric, fabric.neighbour(port), dst);
+        if hops < least {
+            count = 0;
+            least = hops;
+        }
+        if hops == least && hops != UNREACHED {
+            found[count] = port;
+            count += 1;
+        }
+    }
+    let mut found = &mut found[..count];
+    // Inside a server the NVSwitch is the way, whatever else is as near.
+    let leads_to_nvswitch = |port: PortId| fabric.kind(fabric.neighbour(port)) == Some(NodeKind::NvSwitch);
+    if least == 1 && found.iter().any(|&p| leads_to_nvswitch(p)) {
+        found = retain(found, |port, _| leads_to_nvswitch(port));
+    }
+    // Ports are unique, so the order is total; and this sort allocates nothing.
+    found.sort_unstable_by_key(|&p| (core::cmp::Reverse(fabric.neighbour(p)), p));
+    found
+}
+
+/// Moves the ports to keep to the front, in their order, and gives that part. `keep` is told a port and the next one.
+pub(super) fn retain(ports: &mut [PortId], keep: impl Fn(PortId, Option<PortId>) -> bool) -> &mut [PortId] {
+    let mut kept = 0;
+    for i in 0..ports.len() {
+        if keep(ports[i], ports.get(i + 1).copied()) {
+            ports[kept] = ports[i];
+            kept += 1;
+        }
+    }
+    &mut ports[..kept]
 }

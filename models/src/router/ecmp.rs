@@ -1,8 +1,9 @@
 //! Equal-cost multi-path: a hash of the flow picks among the shortest paths at every hop.
 
-use super::distance::Distances;
+#[cfg(feature = "alloc")]
+use super::HeapPaths;
+use super::distance::{PathMemory, next_hops, retain};
 use crate::hash::{mix, murmur3};
-use alloc::vec::Vec;
 use wormhole_kernel::fabric::Fabric;
 use wormhole_kernel::ids::{NodeId, PortId};
 use wormhole_kernel::model::{ConfigHash, ModelId};
@@ -22,18 +23,30 @@ pub enum EcmpHash {
 /// Seed of ns-3's own hash, by which hosts choose among their NICs (`RdmaHw::GetNicIdxOfQp`).
 const NS3_HOST_SEED: u32 = 0x8bad_f00d;
 
-/// See the module.
-pub struct Ecmp {
+/// See the module. Its memory is on the heap.
+#[cfg(feature = "alloc")]
+pub type Ecmp = EcmpIn<HeapPaths>;
+
+/// See the module. `P` is its memory: [`HeapPaths`](super::HeapPaths) or [`SlicePaths`](super::SlicePaths).
+pub struct EcmpIn<P: PathMemory> {
     hash: EcmpHash,
-    distances: Distances,
-    /// Next hops of the present question; kept for its memory.
-    next_hops: Vec<PortId>,
+    paths: P,
+    /// Next hops of the present question.
+    ports: P::Ports,
 }
 
-impl Ecmp {
+#[cfg(feature = "alloc")]
+impl EcmpIn<HeapPaths> {
     /// A router that hashes like this.
     pub fn new(hash: EcmpHash) -> Ecmp {
-        Ecmp { hash, distances: Distances::default(), next_hops: Vec::new() }
+        EcmpIn::over(hash, HeapPaths::default(), alloc::vec::Vec::new())
+    }
+}
+
+impl<P: PathMemory> EcmpIn<P> {
+    /// A router that hashes like this, in this memory.
+    pub(super) fn over(hash: EcmpHash, paths: P, ports: P::Ports) -> EcmpIn<P> {
+        EcmpIn { hash, paths, ports }
     }
 
     fn hash(&self, fabric: &Fabric<'_>, node: NodeId, key: &RouteKey) -> u32 {
@@ -48,15 +61,13 @@ impl Ecmp {
 
     /// The shortest-path ports of `node` towards `dst`.
     pub(super) fn next_hops(&mut self, fabric: &Fabric<'_>, node: NodeId, dst: NodeId) -> &[PortId] {
-        let hops = &mut self.next_hops;
-        self.distances.next_hops(fabric, node, dst, hops);
-        if self.hash == EcmpHash::Ns3 {
-            // Parallel links are neighbours in the list; keep the last of each run.
-            hops.reverse();
-            hops.dedup_by_key(|p| fabric.neighbour(*p));
-            hops.reverse();
+        let room = P::room(&mut self.ports, fabric.ports_of(node).len());
+        let hops = next_hops(&mut self.paths, fabric, node, dst, room);
+        if self.hash != EcmpHash::Ns3 {
+            return hops;
         }
-        hops
+        // Parallel links are neighbours in the list; keep the last of each run.
+        retain(hops, |port, next| next.is_none_or(|next| fabric.neighbour(next) != fabric.neighbour(port)))
     }
 }
 
@@ -65,7 +76,7 @@ fn address(node: NodeId) -> u32 {
     0x0b00_0001u32.wrapping_add((node.0 / 256) << 16).wrapping_add((node.0 % 256) << 8)
 }
 
-impl Router for Ecmp {
+impl<P: PathMemory> Router for EcmpIn<P> {
     const PER_FLOW: bool = true;
 
     fn id(&self) -> ModelId {
@@ -83,6 +94,6 @@ impl Router for Ecmp {
     }
 
     fn links_changed(&mut self, _fabric: &Fabric<'_>) {
-        self.distances.clear();
+        self.paths.clear();
     }
 }

@@ -1,27 +1,42 @@
 //! Packet spraying: every packet of a flow takes its own way among the shortest paths.
 
-use super::EcmpHash;
-use super::ecmp::Ecmp;
+use super::distance::PathMemory;
+use super::ecmp::EcmpIn;
+#[cfg(feature = "alloc")]
+use super::{Ecmp, EcmpHash, HeapPaths};
 use crate::hash::mix;
 use wormhole_kernel::fabric::Fabric;
 use wormhole_kernel::ids::{NodeId, PortId};
 use wormhole_kernel::model::ModelId;
 use wormhole_kernel::router::{RouteKey, Router};
 
-/// See the module. The way follows from the flow, the packet number, the switch and a salt.
-pub struct Spray {
+/// See the module. Its memory is on the heap.
+#[cfg(feature = "alloc")]
+pub type Spray = SprayIn<HeapPaths>;
+
+/// See the module. The way follows from the flow, the packet number, the switch and a salt. `P` is its memory, as with
+/// [`EcmpIn`].
+pub struct SprayIn<P: PathMemory> {
     salt: u64,
-    paths: Ecmp,
+    paths: EcmpIn<P>,
 }
 
-impl Spray {
+#[cfg(feature = "alloc")]
+impl SprayIn<HeapPaths> {
     /// A router with this salt.
     pub fn new(salt: u64) -> Spray {
-        Spray { salt, paths: Ecmp::new(EcmpHash::Salted(salt)) }
+        SprayIn::over(salt, Ecmp::new(EcmpHash::Salted(salt)))
     }
 }
 
-impl Router for Spray {
+impl<P: PathMemory> SprayIn<P> {
+    /// A router with this salt, among these paths.
+    pub(super) fn over(salt: u64, paths: EcmpIn<P>) -> SprayIn<P> {
+        SprayIn { salt, paths }
+    }
+}
+
+impl<P: PathMemory> Router for SprayIn<P> {
     const PER_FLOW: bool = false;
 
     fn id(&self) -> ModelId {
@@ -51,7 +66,7 @@ impl Router for Spray {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "alloc"))]
 mod tests {
     use super::*;
     use alloc::collections::BTreeSet;
