@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 use wormhole_kernel::SimTime;
 
-/// No more bytes of a frame are kept.
+/// Longer frames are cut.
 const SNAP_LENGTH: usize = 1 << 16;
 
 /// See the module. Picoseconds are cut off.
@@ -35,11 +35,11 @@ impl Capture {
         Ok(Capture { file: PcapWriter::with_header(file, header).map_err(io_error)?, fault: None })
     }
 
-    /// A frame has passed, `length` bytes on the wire; `kept` are the first of them.
-    pub(crate) fn frame(&mut self, at: SimTime, kept: &[u8], length: u32) {
+    /// A frame has passed.
+    pub(crate) fn frame(&mut self, at: SimTime, frame: &[u8]) {
         if self.fault.is_none() {
-            let kept = &kept[..kept.len().min(SNAP_LENGTH)];
-            let packet = PcapPacket::new(Duration::from_nanos(at.as_ns()), length, kept);
+            let kept = &frame[..frame.len().min(SNAP_LENGTH)];
+            let packet = PcapPacket::new(Duration::from_nanos(at.as_ns()), frame.len() as u32, kept);
             self.fault = self.file.write_packet(&packet).map_err(io_error).err();
         }
     }

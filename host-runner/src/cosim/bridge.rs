@@ -192,7 +192,7 @@ impl<'s> Bridge<'s> {
                 frame::mark_congestion(&mut frame);
             }
             if let Some(capture) = &mut self.capture {
-                capture.frame(out.at, &frame, frame.len() as u32);
+                capture.frame(out.at, &frame);
             }
             self.counts.delivered += 1;
             self.delivered.push_back(Delivery { at: out.at, port, frame });
@@ -216,7 +216,7 @@ impl<'s> Bridge<'s> {
     /// A frame enters. One to several hosts is several frames from there on.
     fn enter(&mut self, at: SimTime, port: usize, frame: Vec<u8>) -> Result<(), Halt> {
         if let Some(capture) = &mut self.capture {
-            capture.frame(at, &frame, frame.len() as u32);
+            capture.frame(at, &frame);
         }
         let Some((destination, source)) = frame::addresses(&frame) else {
             self.counts.refused += 1;

@@ -1,13 +1,12 @@
 //! What a port sends and receives, as a pcap file: headers of RoCEv2 as the simulated frames would have them.
 //!
-//! A simulated frame has no bytes, so only its headers are there, and each is told to be as long as the frame was on the
-//! simulated wire. Wireshark says that the rest was not captured.
+//! A simulated frame has no bytes: behind its headers are zeros, up to its length on the simulated wire.
 //!
 //! | what | where |
 //! |---|---|
 //! | hosts | MAC 02:00 and the node's number; IPv4 as ns-3 numbers them, 11.0.0.1 and further by 256 |
 //! | priority, ECN | the upper bits of the IPv4 type of service; ECT(0), or CE once a switch has marked the frame |
-//! | flow | UDP source port; destination queue pair, which is the flow's number in the kernel's table |
+//! | flow | UDP source port; destination queue pair, which is 16 and the flow's place in the kernel's table |
 //! | sequence | BTH packet sequence number: the first byte over the MTU, modulo 2^24. SEND First, then Middle |
 //! | ACK, NACK | RC Acknowledge with AETH: ACK, or NAK "PSN sequence error". BECN: the data packet had been marked |
 //! | PFC | MAC control frames of IEEE 802.1Qbb |
@@ -28,6 +27,9 @@ const LOCAL_EXPERIMENT: u16 = 0x88b5;
 /// Length of Ethernet, IPv4, UDP and BTH headers, and of an AETH.
 const HEADERS: u32 = 14 + 20 + 8 + 12;
 const AETH: u32 = 4;
+
+/// The first queue pairs are for management.
+const FIRST_QUEUE_PAIR: u64 = 16;
 
 /// Opcodes of reliable connections (InfiniBand, table 38).
 const SEND_FIRST: u8 = 0;
@@ -70,14 +72,16 @@ impl PortCapture {
 
     fn frame(&mut self, time: SimTime, frame: &Packet, from: NodeId) {
         let flow = self.flows.get(frame.qp().0 as usize).copied().flatten();
-        let headers = match (frame.kind(), flow) {
+        let mut bytes = match (frame.kind(), flow) {
             (PacketKind::Pause | PacketKind::Resume, _) => pfc(frame, from),
             (PacketKind::Data | PacketKind::Ack | PacketKind::Nack, Some(flow)) => roce(frame, &flow, self.mtu),
+            // Of what comes from outside only the length is known.
             _ => [&mac(from)[..], &mac(from), &LOCAL_EXPERIMENT.to_be_bytes()].concat(),
         };
         // The last packet of a flow may be shorter than RoCE's headers are: those of the simulator's model are.
-        let length = frame.bytes.max(headers.len() as u32);
-        self.capture.frame(time, &headers, length);
+        let length = bytes.len().max(frame.bytes as usize);
+        bytes.resize(length, 0);
+        self.capture.frame(time, &bytes);
     }
 }
 
@@ -137,7 +141,7 @@ fn roce(frame: &Packet, flow: &RouteKey, mtu: u64) -> Vec<u8> {
     };
     let becn = u8::from(!is_data && frame.is_marked()) << 6;
     bytes.extend([opcode, 0, 0xff, 0xff, becn]);
-    bytes.extend(low_24_bits(frame.qp().0.into()));
+    bytes.extend(low_24_bits(FIRST_QUEUE_PAIR + u64::from(frame.qp().0)));
     bytes.push(0);
     bytes.extend(low_24_bits(number));
     if !is_data {
@@ -205,7 +209,7 @@ mod tests {
         assert_eq!(bytes[14..18], [0x45, 0x62, 0x04, 0x0a], "priority 3, ECT(0), 1034 bytes");
         assert_eq!(bytes[26..34], [11, 0, 1, 1, 11, 1, 2, 1]);
         assert_eq!(bytes[34..42], [0x27, 0x17, 0x12, 0xb7, 0x03, 0xf6, 0, 0]);
-        assert_eq!(bytes[42..54], [1, 0, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 3]);
+        assert_eq!(bytes[42..54], [1, 0, 0xff, 0xff, 0, 0, 0, 16, 0, 0, 0, 3]);
         // The sum of all words, the checksum among them, is all ones.
         let words = bytes[14..34].chunks(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])));
         let sum: u32 = words.sum();

@@ -178,6 +178,8 @@ impl Layout {
         let top = self.top(number);
         let nodes: usize = tier.boxes.iter().map(Vec::len).sum();
         let in_box = tier.boxes[0].len();
+        let longest = tier.boxes.iter().map(|nodes| nodes[0].to_string().len()).max().unwrap_or(0);
+        let is_labelled = longest as f64 * 6.2 + 2.0 <= self.span((number, 0)).1;
         html! {
             text.tier x="0" y=(px(top + 9.0)) { (tier.name) }
             text.tick x="0" y=(px(top + 23.0)) {
@@ -186,14 +188,13 @@ impl Layout {
             @for (place, nodes) in tier.boxes.iter().enumerate() {
                 @let (left, width) = self.span((number, place));
                 @let class = class((number, place));
-                @let label = nodes[0].to_string();
                 rect class=(format!("node h{class}")) x=(px(left)) y=(px(top)) width=(px(width)) height=(px(BOX_HEIGHT))
                     rx="2" {
                     title { (nodes_title(nodes)) }
                 }
-                @if label.len() as f64 * 6.2 + 2.0 <= width {
+                @if is_labelled {
                     text class=(format!("label t{class}")) x=(px(left + width / 2.0)) y=(px(top + 14.0))
-                        text-anchor="middle" { (label) }
+                        text-anchor="middle" { (nodes[0]) }
                 }
             }
         }

@@ -77,8 +77,8 @@ fn dots(series: &[Series<'_>]) -> Markup {
     const ROW: f64 = 24.0;
     let bottom = 8.0 + ROW * MEASURES.len() as f64;
     let frame = Frame { left: 150.0, right: WIDTH - 24.0, top: 8.0, bottom };
-    let x = Axis::log((LEAST, 1.0), (frame.left + 40.0, frame.right));
-    let at = |error: f64| if error > LEAST { x.at(error) } else { frame.left + 8.0 };
+    let x = Axis::log((LEAST, 1.0), (frame.left + 60.0, frame.right));
+    let at = |error: f64| if error > LEAST { x.at(error) } else { frame.left + 14.0 };
     let label = |error: f64| match error.log10().round().abs() as usize {
         0 => "1".to_owned(),
         power => format!("10⁻{}", ["⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"][power.min(9)]),
@@ -97,7 +97,7 @@ fn dots(series: &[Series<'_>]) -> Markup {
         bottom + 46.0,
         &html! {
             (frame.bottom_axis(&x, "error, relative", label))
-            text.tick x=(px(frame.left + 8.0)) y=(px(bottom + 16.0)) text-anchor="middle" { "none" }
+            text.tick x=(px(frame.left + 14.0)) y=(px(bottom + 16.0)) text-anchor="middle" { "none" }
             @for (row, (name, measure)) in MEASURES.iter().enumerate() {
                 @let y = 8.0 + ROW * (row as f64 + 0.5);
                 line.grid x1=(px(frame.left)) x2=(px(frame.right)) y1=(px(y)) y2=(px(y)) {}

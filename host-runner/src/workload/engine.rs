@@ -75,7 +75,7 @@ pub struct RankStretch {
 }
 
 /// Ranks whose courses are kept, of all jobs: each takes up to 13 kB.
-const MOST_COURSES: usize = 48;
+const MOST_COURSES: usize = 32;
 
 /// So many of those that a rank waits for in a group are named.
 const MOST_WAITS: usize = 4;
