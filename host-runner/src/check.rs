@@ -3,9 +3,8 @@
 use crate::input::counted;
 use crate::input::diagnostics::Diagnostics;
 use crate::input::units::{format_rate, format_time};
-use crate::outputs::PfcLog;
 use crate::scenario::Scenario;
-use crate::simulate::{Refusal, WithModels, add_inputs, kernel, limits, memory, with_models};
+use crate::simulate::{Logs, Refusal, WithModels, add_inputs, kernel, limits, memory, with_models};
 use std::collections::BTreeMap;
 use wormhole_kernel::{LinkSpec, ModelSet, Models, NodeId, NodeKind, Observer, SimTime};
 
@@ -20,10 +19,10 @@ struct SetUp<'s>(&'s Scenario);
 impl WithModels for SetUp<'_> {
     type Output = Result<(), Vec<Refusal>>;
 
-    fn with<M: Models, O: Observer>(self, models: ModelSet<'_, M>, observer: (PfcLog, O)) -> Self::Output {
+    fn with<M: Models, O: Observer>(self, models: ModelSet<'_, M>, observer: (Logs, O)) -> Self::Output {
         let SetUp(scenario) = self;
         let limits = limits(scenario);
-        let mut memory = memory::<M, (PfcLog, O)>(scenario, &limits, &models);
+        let mut memory = memory::<M, (Logs, O)>(scenario, &limits, &models);
         let mut kernel = kernel(scenario, &mut memory, models, &limits, observer)?;
         add_inputs(scenario, &mut kernel).map(|_| ())
     }

@@ -2,24 +2,26 @@
 
 use crate::args::{InputArgs, MemoArgs, ReferenceTier, ScenarioArgs, fraction};
 use crate::cosim::CosimCommand;
+use crate::disk::replace_with;
 use crate::ending::{ExitStatus, explain, out_of};
 use crate::fcg::{NoGraph, flow_graph};
 use crate::input::diagnostics::Diagnostics;
 use crate::input::units;
 use crate::load::{Files, Loaded};
 use crate::memo::{Memo, MemoCommand};
-use crate::outputs::{EventTrace, ResultFolder};
+use crate::outputs::{ResultFolder, Summary};
 use crate::plugin::PluginCommand;
 use crate::progress::ProgressLine;
+use crate::recording::{Recording, RecordingArgs};
 use crate::running::Running;
 use crate::scenario::{Options, Scenario};
 use crate::scenario_file::ScenarioFile;
-use crate::simulate::{Outcome, Refusal, Watch, simulate_memoised, simulate_observed};
+use crate::simulate::{Outcome, Refusal, simulate_memoised, simulate_observed};
 use crate::sweep::SweepCommand;
 use crate::topo::TopoCommand;
-use crate::verify::{Report, Verification, verify};
+use crate::verify::{Report, Verification, at_tier, verify};
 use crate::workload::command::WorkloadCommand;
-use crate::{check, demo, interrupt, reference, scenario_file, table};
+use crate::{check, demo, interrupt, reference, report, scenario_file, table};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use std::ffi::OsString;
@@ -125,16 +127,18 @@ struct RunArgs {
     /// Folder for results; it is made if it is not there.
     #[arg(long, value_name = "DIR", default_value = "wormhole-out", help_heading = "Outputs")]
     out: PathBuf,
-    /// Also write a trace of every packet event to this file. Stretches that are skipped leave no trace.
-    #[arg(long, value_name = "FILE", help_heading = "Outputs")]
-    events: Option<PathBuf>,
+    /// Also write the tables of results as Parquet: fct.parquet and so on.
+    #[arg(long, help_heading = "Outputs")]
+    parquet: bool,
+    #[command(flatten)]
+    recording: RecordingArgs,
 }
 
 #[derive(Args, Debug)]
 struct VerifyArgs {
     #[command(flatten)]
     scenario: ScenarioArgs,
-    /// Folder for verify.json; it is made if it is not there.
+    /// Folder for verify.json and report.html; it is made if it is not there.
     #[arg(long, value_name = "DIR", default_value = "wormhole-out", help_heading = "Outputs")]
     out: PathBuf,
     /// Also make K runs without acceleration in which every flow starts up to 1 ns sooner or later, by chance from
@@ -348,19 +352,19 @@ fn run(args: &RunArgs) -> io::Result<ExitStatus> {
         Ok(opened) => opened,
         Err(status) => return Ok(status),
     };
-    if args.events.is_some() && scenario.acceleration.tier != Tier::Off {
-        eprintln!("warning: stretches that are skipped are not in the trace; --accel off executes every event");
-    }
     interrupt::listen()?;
-    let folder = ResultFolder::create(&args.out)?;
-    let mut running = Running::new(&scenario, &folder);
-    let outcome = simulate_with_trace(&scenario, &mut memo, &mut running, args.events.as_deref())?;
-    running.end()?;
+    let mut recording = match args.recording.start(&scenario)? {
+        Ok(recording) => recording,
+        Err(status) => return Ok(status),
+    };
+    let folder = ResultFolder::create(&args.out, args.parquet)?;
+    let outcome = simulate_recorded(&scenario, &mut memo, &folder, &mut recording)?;
+    recording.finish()?;
     let outcome = match outcome {
         Ok(outcome) => outcome,
         Err(refused) => return Ok(report_refusals(args.scenario.input.flows(), &refused)),
     };
-    folder.write(&scenario, &outcome)?;
+    folder.complete(&scenario, &outcome)?;
     let records = finish(memo)?;
     let mut out = io::stdout();
     write!(out, "{}", table::summary(&scenario, &outcome))?;
@@ -383,17 +387,23 @@ fn run_check(args: &ScenarioArgs) -> io::Result<ExitStatus> {
     Ok(ExitStatus::Done)
 }
 
-/// Simulates, with a trace if a file is given.
-fn simulate_with_trace(
+/// Simulates while results so far go to the folder, and what is asked for is recorded.
+fn simulate_recorded(
     scenario: &Scenario,
     memo: &mut Memo,
-    watch: &mut dyn Watch,
-    trace: Option<&Path>,
+    folder: &ResultFolder,
+    recording: &mut Recording,
 ) -> io::Result<Result<Outcome, Vec<Refusal>>> {
-    let Some(path) = trace else { return Ok(simulate_memoised(scenario, memo, watch)) };
-    let mut trace = EventTrace::new(File::create(path)?);
-    let outcome = simulate_observed(scenario, Some(memo), &mut trace, watch);
-    trace.finish()?;
+    let is_recorded = !recording.is_empty();
+    let (mut observer, trace) = recording.split();
+    let mut running = Running::new(scenario, folder, trace);
+    // Without recordings nothing is observed, which is faster.
+    let outcome = if is_recorded {
+        simulate_observed(scenario, Some(memo), &mut observer, &mut running)
+    } else {
+        simulate_memoised(scenario, memo, &mut running)
+    };
+    running.end()?;
     Ok(outcome)
 }
 
@@ -425,6 +435,10 @@ fn run_verify(args: &VerifyArgs) -> io::Result<ExitStatus> {
     }
     let path = args.out.join("verify.json");
     write_report(&path, &report)?;
+    replace_with(&args.out.join("report.html"), |out| {
+        let scenario = at_tier(&scenario, Tier::Off);
+        report::write_report(out, &scenario, &plain, &Summary::new(&scenario, &plain), Some(&report))
+    })?;
     let records = finish(memo)?;
     let mut out = io::stdout();
     write!(out, "{report}")?;

@@ -64,76 +64,77 @@ impl From<ExitStatus> for ExitCode {
 /// So many waiting ranks or flows are shown.
 const MOST_WAITS: usize = 20;
 
-/// Tells the first of what waits, and how many more there are.
-fn tell_waits(waits: impl ExactSizeIterator<Item = String>) {
+/// The first of what waits, and how many more there are.
+fn waits(waits: impl ExactSizeIterator<Item = String>) -> impl Iterator<Item = String> {
     let more = waits.len().saturating_sub(MOST_WAITS);
-    waits.take(MOST_WAITS).for_each(|wait| eprintln!("  {wait}"));
-    if more > 0 {
-        eprintln!("  and {more} more");
-    }
+    waits.take(MOST_WAITS).chain((more > 0).then(|| format!("and {more} more"))).map(|line| format!("  {line}"))
 }
 
 /// Says on standard error what kept a run from its end; nothing if all is well.
 pub fn explain(outcome: &Outcome) -> ExitStatus {
+    let (status, lines) = describe(outcome);
+    lines.iter().for_each(|line| eprintln!("{line}"));
+    status
+}
+
+/// What kept a run from its end, a sentence and what it is about; nothing if all is well.
+pub(crate) fn describe(outcome: &Outcome) -> (ExitStatus, Vec<String>) {
+    let end = outcome.end.as_ns();
     match &outcome.ending {
         Ending::Done if outcome.totals.flows_given_up > 0 => {
-            eprintln!("{} flows were given up after too many time-outs", outcome.totals.flows_given_up);
-            ExitStatus::Stalled
+            let given_up = outcome.totals.flows_given_up;
+            (ExitStatus::Stalled, vec![format!("{given_up} flows were given up after too many time-outs")])
         }
-        Ending::Done => ExitStatus::Done,
-        Ending::StopTime => {
-            eprintln!("the stop time came before the last flow's end");
-            ExitStatus::Done
-        }
+        Ending::Done => (ExitStatus::Done, Vec::new()),
+        Ending::StopTime => (ExitStatus::Done, vec!["the stop time came before the last flow's end".into()]),
         Ending::Stalled(flows) => {
-            eprintln!("stalled at {} ns: flows wait for acknowledgements that will never come", outcome.end.as_ns());
-            tell_waits(flows.iter().map(|flow| {
+            let heading = format!("stalled at {end} ns: flows wait for acknowledgements that will never come");
+            let waiting = waits(flows.iter().map(|flow| {
                 let (NodeId(src), NodeId(dst)) = (flow.src, flow.dst);
                 format!("host {src} waits for host {dst}: {} of {} bytes acknowledged", flow.acked, flow.bytes)
             }));
-            ExitStatus::Stalled
+            (ExitStatus::Stalled, [heading].into_iter().chain(waiting).collect())
         }
         Ending::Deadlock(queues) => {
-            eprintln!("PFC deadlock, noticed at {} ns; these queues stay paused:", outcome.end.as_ns());
-            for queue in queues {
+            let heading = format!("PFC deadlock, noticed at {end} ns; these queues stay paused:");
+            let paused = queues.iter().map(|queue| {
                 let port = &outcome.ports[queue.port.index()];
-                eprintln!(
+                format!(
                     "  node {} towards node {}, priority {}, {} bytes, paused since {} ns",
                     port.info.node.0,
                     port.neighbour.0,
                     queue.priority,
                     queue.bytes,
                     queue.since.as_ns()
-                );
-            }
-            ExitStatus::Deadlock
+                )
+            });
+            (ExitStatus::Deadlock, [heading].into_iter().chain(paused).collect())
         }
-        Ending::Waiting(waits) => {
-            eprintln!("nothing goes on at {} ns:", outcome.end.as_ns());
-            tell_waits(waits.iter().map(|Wait { job, rank, what }| format!("{job}: rank {rank} waits for {what}")));
-            ExitStatus::Waiting
+        Ending::Waiting(ranks) => {
+            let heading = format!("nothing goes on at {end} ns:");
+            let waiting =
+                waits(ranks.iter().map(|Wait { job, rank, what }| format!("{job}: rank {rank} waits for {what}")));
+            (ExitStatus::Waiting, [heading].into_iter().chain(waiting).collect())
         }
-        Ending::Mismatch(message) => {
-            eprintln!("{message}");
-            ExitStatus::BadInput
-        }
-        Ending::OutOf(fault) => out_of(fault),
+        Ending::Mismatch(message) => (ExitStatus::BadInput, vec![message.clone()]),
+        Ending::OutOf(fault) => (ExitStatus::OutOfLimits, vec![raise(fault)]),
         Ending::Interrupted | Ending::Running => {
             let (ended, begun) = (outcome.flows.len(), outcome.flows_begun);
-            eprintln!("interrupted at {} ns: {ended} of {begun} flows have ended", outcome.end.as_ns());
-            ExitStatus::Interrupted
+            (ExitStatus::Interrupted, vec![format!("interrupted at {end} ns: {ended} of {begun} flows have ended")])
         }
-        Ending::Plugin(fault) => {
-            eprintln!("{fault}");
-            ExitStatus::Plugin
-        }
+        Ending::Plugin(fault) => (ExitStatus::Plugin, vec![fault.to_string()]),
     }
+}
+
+/// Which limit is too low, and how to raise it.
+fn raise(fault: &CapacityError) -> String {
+    // The other limits follow from the scenario.
+    let option = if fault.what == "packets" { "--max-packets" } else { "--max-flows" };
+    format!("{fault}; raise it with {option}")
 }
 
 /// Says on standard error which limit is too low.
 pub(crate) fn out_of(fault: &CapacityError) -> ExitStatus {
-    // The other limits follow from the scenario.
-    let option = if fault.what == "packets" { "--max-packets" } else { "--max-flows" };
-    eprintln!("{fault}; raise it with {option}");
+    eprintln!("{}", raise(fault));
     ExitStatus::OutOfLimits
 }

@@ -3,9 +3,8 @@
 
 use crate::input::counted;
 use crate::input::units::{format_rate, format_time};
-use crate::outputs::PfcLog;
 use crate::scenario::Scenario;
-use crate::simulate::{Ending, Refusal, WithModels, add_inputs, drive, kernel, limits, memory, with_models};
+use crate::simulate::{Ending, Logs, Refusal, WithModels, add_inputs, drive, kernel, limits, memory, with_models};
 use crate::traffic::Traffic;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -59,10 +58,10 @@ struct Until<'s> {
 impl WithModels for Until<'_> {
     type Output = Result<FlowGraph, NoGraph>;
 
-    fn with<M: Models, O: Observer>(self, models: ModelSet<'_, M>, observer: (PfcLog, O)) -> Self::Output {
+    fn with<M: Models, O: Observer>(self, models: ModelSet<'_, M>, observer: (Logs, O)) -> Self::Output {
         let Until { scenario, at } = self;
         let limits = limits(scenario);
-        let mut memory = memory::<M, (PfcLog, O)>(scenario, &limits, &models);
+        let mut memory = memory::<M, (Logs, O)>(scenario, &limits, &models);
         let mut kernel = kernel(scenario, &mut memory, models, &limits, observer).map_err(NoGraph::Refused)?;
         let mut traffic = add_inputs(scenario, &mut kernel).map_err(NoGraph::Refused)?;
         match drive(scenario, &mut kernel, &mut traffic, |_, _| ControlFlow::Continue(())).map_err(NoGraph::Refused)? {

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod args;
+mod capture;
 mod check;
 pub mod cli;
 mod cosim;
@@ -19,13 +20,16 @@ pub mod ns3_setup;
 pub mod outputs;
 pub mod plugin;
 pub mod progress;
+mod recording;
 pub mod reference;
+pub mod report;
 mod running;
 pub mod scenario;
 pub mod scenario_file;
 pub mod simulate;
 mod sweep;
 pub mod table;
+pub mod time_bins;
 pub mod topo;
 mod traffic;
 pub mod verify;

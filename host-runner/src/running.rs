@@ -1,10 +1,13 @@
-//! `wormhole run` while it runs: shows progress, keeps the results so far on disk, and ends when it is asked to.
+//! `wormhole run` while it runs: shows progress, keeps the results so far on disk, tells the trace what ranks do, and
+//! ends when it is asked to.
 
 use crate::interrupt;
 use crate::outputs::ResultFolder;
 use crate::progress::ProgressLine;
+use crate::recording::RankTrace;
 use crate::scenario::Scenario;
 use crate::simulate::{Outcome, Progress, Watch};
+use crate::workload::engine::RankStretch;
 use std::io;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -20,14 +23,16 @@ const SHARE: u32 = 50;
 pub(crate) struct Running<'r> {
     scenario: &'r Scenario,
     folder: &'r ResultFolder,
+    trace: Option<RankTrace<'r>>,
     line: ProgressLine,
     next: Instant,
     written: io::Result<()>,
 }
 
 impl<'r> Running<'r> {
-    pub(crate) fn new(scenario: &'r Scenario, folder: &'r ResultFolder) -> Running<'r> {
-        Running { scenario, folder, line: ProgressLine::new(), next: Instant::now() + FIRST, written: Ok(()) }
+    pub(crate) fn new(scenario: &'r Scenario, folder: &'r ResultFolder, trace: Option<RankTrace<'r>>) -> Running<'r> {
+        let (line, next) = (ProgressLine::new(), Instant::now() + FIRST);
+        Running { scenario, folder, trace, line, next, written: Ok(()) }
     }
 
     /// Takes the progress line away.
@@ -43,6 +48,16 @@ impl Watch for Running<'_> {
     fn progress(&mut self, progress: Progress) -> ControlFlow<()> {
         self.line.progress(progress)?;
         if interrupt::is_wished() || self.written.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn follows_ranks(&self) -> bool {
+        self.trace.is_some()
+    }
+
+    fn rank(&mut self, did: &RankStretch) {
+        if let Some(trace) = self.trace {
+            trace.rank(did);
+        }
     }
 
     fn wants_interim(&mut self) -> bool {

@@ -165,6 +165,12 @@ impl Profile {
 }
 
 impl Scenario {
+    /// When the first flow or job starts.
+    pub fn start(&self) -> SimTime {
+        let starts = self.flows.iter().map(|flow| flow.start).chain(self.jobs.iter().map(|job| job.start));
+        starts.min().unwrap_or(SimTime::ZERO)
+    }
+
     /// Puts a scenario together. What is odd about the configuration goes to `found`.
     pub fn new(
         topology: Topology,

@@ -2,11 +2,11 @@
 
 use crate::cpu::CpuClock;
 use crate::memo::{Memo, MemoReport, RunStore};
-use crate::outputs::{PfcLog, PfcRow};
+use crate::outputs::{PfcLog, PfcRow, SkipLog};
 use crate::scenario::{Profile, Routing, Scenario};
 pub use crate::traffic::FlowRecord;
 use crate::traffic::{Halt, Traffic};
-use crate::workload::engine::Wait;
+use crate::workload::engine::{RankStretch, Wait};
 use crate::workload::report::JobReport;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -98,6 +98,8 @@ pub struct Outcome {
     pub ports: Vec<PortReport>,
     /// PFC frames, as they arrived.
     pub pfc: Vec<PfcRow>,
+    /// What was skipped over the course of the run.
+    pub skips: SkipLog,
     /// When the last thing happened.
     pub end: SimTime,
     /// How it ended.
@@ -142,6 +144,16 @@ pub trait Watch {
     fn progress(&mut self, progress: Progress) -> ControlFlow<()> {
         let _ = progress;
         ControlFlow::Continue(())
+    }
+
+    /// Whether [`rank`](Self::rank) is to be told.
+    fn follows_ranks(&self) -> bool {
+        false
+    }
+
+    /// Hears what a rank has done. Those of one rank come in order.
+    fn rank(&mut self, did: &RankStretch) {
+        let _ = did;
     }
 
     /// Whether [`interim`](Self::interim) is to be told now.
@@ -217,6 +229,13 @@ pub(crate) fn simulate_driven(
     }
 }
 
+/// What every run keeps.
+pub(crate) type Logs = (PfcLog, SkipLog);
+
+fn logs(scenario: &Scenario) -> Logs {
+    (PfcLog::default(), SkipLog::from(scenario.start()))
+}
+
 /// What leads a simulation from its start to its end.
 pub(crate) trait Driver {
     /// Commands that may be waiting for their time, besides the scenario's link changes.
@@ -252,13 +271,23 @@ impl Driver for ToTheEnd<'_> {
         traffic: &mut Traffic<'_>,
         results: &dyn Fn(&Kernel<'k, M, O>, &Traffic<'_>) -> Outcome,
     ) -> Result<Ending, Vec<Refusal>> {
-        drive(scenario, kernel, traffic, |kernel, traffic| {
-            self.watch.progress(progress(kernel, traffic))?;
-            if self.watch.wants_interim() {
-                self.watch.interim(&results(kernel, traffic));
+        let watch = self.watch;
+        if watch.follows_ranks() {
+            traffic.keep_stretches();
+        }
+        let ending = drive(scenario, kernel, traffic, |kernel, traffic| {
+            traffic.take_stretches().iter().for_each(|did| watch.rank(did));
+            watch.progress(progress(kernel, traffic))?;
+            if watch.wants_interim() {
+                watch.interim(&results(kernel, traffic));
             }
             ControlFlow::Continue(())
-        })
+        });
+        if watch.follows_ranks() {
+            traffic.take_stretches().iter().for_each(|did| watch.rank(did));
+            traffic.open_stretches().for_each(|did| watch.rank(&did));
+        }
+        ending
     }
 }
 
@@ -268,7 +297,7 @@ pub(crate) trait WithModels {
     type Output;
 
     /// Does it. The observer is for the kernel.
-    fn with<M: Models, O: Observer>(self, models: ModelSet<'_, M>, observer: (PfcLog, O)) -> Self::Output;
+    fn with<M: Models, O: Observer>(self, models: ModelSet<'_, M>, observer: (Logs, O)) -> Self::Output;
 }
 
 /// Makes the models of a scenario and does something with them.
@@ -280,7 +309,7 @@ pub(crate) fn with_models<W: WithModels>(scenario: &Scenario, work: W) -> W::Out
 }
 
 fn with_usual_switches<W: WithModels, O: Observer>(scenario: &Scenario, observer: O, work: W) -> W::Output {
-    let (salted, observer) = (EcmpHash::Salted(scenario.seed), (PfcLog::default(), observer));
+    let (salted, observer) = (EcmpHash::Salted(scenario.seed), (logs(scenario), observer));
     match (scenario.profile, scenario.routing) {
         (Profile::Ns3, _) => work.with(ns3_models(scenario, Ecmp::new(EcmpHash::Ns3)), observer),
         (Profile::Ps, Routing::Ecmp) => work.with(ps_models(scenario, Ecmp::new(salted)), observer),
@@ -314,7 +343,7 @@ fn with_foreign_switches<W: WithModels>(scenario: &Scenario, observer: &mut dyn 
     }
     type ForeignNs3<'s> = Ns3<'s, Ecmp, AnyBuffers, AnyMarker<'s>>;
     type ForeignPs<'s, R> = Ps<'s, R, AnyBuffers, AnyMarker<'s>>;
-    let (salted, observer) = (EcmpHash::Salted(scenario.seed), (PfcLog::default(), observer));
+    let (salted, observer) = (EcmpHash::Salted(scenario.seed), (logs(scenario), observer));
     match (scenario.profile, scenario.routing) {
         (Profile::Ns3, _) => {
             let models = ns3_models(scenario, Ecmp::new(EcmpHash::Ns3));
@@ -362,7 +391,7 @@ struct Run<'r, D> {
 impl<D: Driver> WithModels for Run<'_, D> {
     type Output = Result<Outcome, Vec<Refusal>>;
 
-    fn with<M: Models, O: Observer>(self, models: ModelSet<'_, M>, observer: (PfcLog, O)) -> Self::Output {
+    fn with<M: Models, O: Observer>(self, models: ModelSet<'_, M>, observer: (Logs, O)) -> Self::Output {
         let Run { scenario, mut memo, driver } = self;
         let how = memo.as_ref().and_then(|memo| memo.how(scenario.acceleration.tier));
         // Before the kernel, which borrows it for as long as it lives.
@@ -370,7 +399,7 @@ impl<D: Driver> WithModels for Run<'_, D> {
         let mut store = RunStore::new(&mut records);
         let mut limits = limits(scenario);
         limits.inputs += driver.inputs();
-        let mut memory = memory::<M, (PfcLog, O)>(scenario, &limits, &models);
+        let mut memory = memory::<M, (Logs, O)>(scenario, &limits, &models);
         let mut kernel = kernel(scenario, &mut memory, models, &limits, observer)?;
         kernel.accelerate(scenario.acceleration).map_err(refused)?;
         if let (Some(memo), Some(how)) = (&mut memo, how) {
@@ -413,7 +442,7 @@ pub(crate) fn kernel<'a, M: Models, O: Observer>(
 }
 
 /// A kernel that keeps a log of PFC frames, whoever else observes it.
-type Logged<'a, M, O> = Kernel<'a, M, (PfcLog, O)>;
+type Logged<'a, M, O> = Kernel<'a, M, (Logs, O)>;
 
 /// Runs a kernel that is set up but for what comes from outside.
 fn run<M: Models, O: Observer>(
@@ -435,7 +464,8 @@ fn run<M: Models, O: Observer>(
             skipped: kernel.skipped(),
             memo: MemoReport { counts: kernel.memoised(), bytes: 0 },
             ports: port_reports(kernel),
-            pfc: kernel.observer.0.rows.clone(),
+            pfc: kernel.observer.0.0.rows.clone(),
+            skips: kernel.observer.0.1.clone(),
             ending,
             cpu: cpu.elapsed(),
             wall: wall.elapsed(),
@@ -490,7 +520,7 @@ pub(crate) fn drive<'k, M: Models, O: Observer>(
     scenario: &Scenario,
     kernel: &mut Kernel<'k, M, O>,
     traffic: &mut Traffic<'_>,
-    mut follow: impl FnMut(&Kernel<'k, M, O>, &Traffic<'_>) -> ControlFlow<()>,
+    mut follow: impl FnMut(&Kernel<'k, M, O>, &mut Traffic<'_>) -> ControlFlow<()>,
 ) -> Result<Ending, Vec<Refusal>> {
     let mut now = SimTime::ZERO;
     if let Err(halt) = traffic.advance(now, kernel) {

@@ -4,9 +4,7 @@ use crate::input::counted;
 use crate::outputs::{JobSummary, Summary};
 use crate::scenario::Scenario;
 use crate::simulate::Outcome;
-use crate::workload::report::{CollectiveReport, JobReport};
-use crate::workload::task::CollectiveKind;
-use std::collections::BTreeMap;
+use crate::workload::report::{CollectiveReport, JobReport, collectives_by_kind};
 use wormhole_kernel::accel::Tier;
 
 /// A few lines that sum a run up.
@@ -52,10 +50,7 @@ fn job(job: &JobReport) -> String {
     ];
     let parts = parts.map(|(name, ns)| format!("{name} {}", time(ns)));
     text += &format!("a rank on average: {}\n", parts.join(", "));
-    let mut rows: BTreeMap<(CollectiveKind, u64, u32), Vec<&CollectiveReport>> = BTreeMap::new();
-    for collective in &job.collectives {
-        rows.entry((collective.kind, collective.bytes, collective.members)).or_default().push(collective);
-    }
+    let rows = collectives_by_kind(job);
     if !rows.is_empty() {
         text += &format!(
             "{:<16} {:>14} {:>6} {:>8} {:>12} {:>12} {:>10} {:>10}\n",

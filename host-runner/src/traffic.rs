@@ -3,7 +3,7 @@
 use crate::ideal::ideal_fct;
 use crate::scenario::{FlowMaker, Scenario};
 use crate::simulate::{Ending, Refusal};
-use crate::workload::engine::{Engine, Mismatch, Wait};
+use crate::workload::engine::{Engine, Mismatch, RankStretch, Wait};
 use crate::workload::messages::{Message, MessageName};
 use crate::workload::report::JobReport;
 use std::collections::HashMap;
@@ -174,7 +174,22 @@ impl<'s> Traffic<'s> {
         records
     }
 
+    /// What ranks do now, from when they began.
+    pub(crate) fn open_stretches(&self) -> impl Iterator<Item = RankStretch> + '_ {
+        self.engine.open_stretches()
+    }
+
     // Commands.
+
+    /// From now on what ranks do is kept until it is taken.
+    pub(crate) fn keep_stretches(&mut self) {
+        self.engine.keep_stretches();
+    }
+
+    /// What ranks have done since this was asked last.
+    pub(crate) fn take_stretches(&mut self) -> Vec<RankStretch> {
+        self.engine.take_stretches()
+    }
 
     /// Adds all flows of the list.
     ///

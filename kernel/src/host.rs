@@ -125,6 +125,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         self.nics[port.index()].push(self.qps.slots, qp);
         debug!("{} ps: flow {} starts", now.0, flow.0);
         self.observer.flow_started(now, flow);
+        self.observer.queue_pair_opened(now, qp, &self.qps.slots[qp.index()].data_key(0));
         if !self.fabric.port(port).is_up() {
             self.restart_timeout(qp);
         }

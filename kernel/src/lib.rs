@@ -39,7 +39,7 @@ pub mod units;
 pub use error::{CapacityError, Error};
 pub use fabric::{Fabric, FabricSize, LinkSpec, NodeKind};
 pub use flow::{Completion, FlowEnd, FlowSpec};
-pub use ids::{FlowId, LinkId, NodeId, PortId, QpId};
+pub use ids::{FlowId, LinkId, NodeId, PartitionId, PortId, QpId};
 pub use input::ExternalFrame;
 pub use kernel::{Kernel, PausedQueue, Step, Totals};
 pub use limits::Limits;

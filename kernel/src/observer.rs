@@ -1,8 +1,11 @@
-//! Looking on. Every method has an empty default, `()` observes nothing and costs nothing, pairs compose.
+//! Looking on. Every method has an empty default, `()` observes nothing and costs nothing. Pairs, slices and options
+//! compose.
 
+use crate::accel::SkippedBy;
 use crate::flow::Completion;
-use crate::ids::{FlowId, PortId};
+use crate::ids::{FlowId, PartitionId, PortId, QpId};
 use crate::packet::Packet;
+use crate::router::RouteKey;
 use crate::units::SimTime;
 
 macro_rules! observer {
@@ -17,6 +20,20 @@ macro_rules! observer {
             $(#[inline(always)] fn $name(&mut self $(, $arg: $ty)*) { (**self).$name($($arg),*) })*
         }
 
+        impl<O: Observer> Observer for Option<O> {
+            $(#[inline(always)] fn $name(&mut self $(, $arg: $ty)*) {
+                if let Some(observer) = self {
+                    observer.$name($($arg),*);
+                }
+            })*
+        }
+
+        impl<O: Observer> Observer for [O] {
+            $(#[inline(always)] fn $name(&mut self $(, $arg: $ty)*) {
+                self.iter_mut().for_each(|observer| observer.$name($($arg),*));
+            })*
+        }
+
         impl<A: Observer, B: Observer> Observer for (A, B) {
             $(#[inline(always)] fn $name(&mut self $(, $arg: $ty)*) {
                 self.0.$name($($arg),*);
@@ -29,6 +46,9 @@ macro_rules! observer {
 observer! {
     /// A flow's queue pair has opened.
     fn flow_started(&mut self, time: SimTime, flow: FlowId);
+    /// A queue pair has opened for the flow that has just started; `data` is what routers see of its packets. The id may
+    /// have been that of another one, whose last frames can still be under way.
+    fn queue_pair_opened(&mut self, time: SimTime, qp: QpId, data: &RouteKey);
     /// A flow has ended; `record` is what `poll_completion` will give.
     fn flow_finished(&mut self, time: SimTime, record: &Completion);
     /// `port` begins to send `frame`.
@@ -39,6 +59,9 @@ observer! {
     fn dropped(&mut self, time: SimTime, port: PortId, frame: &Packet);
     /// A PFC frame has arrived at `port`: `priority` is paused or goes on.
     fn pfc(&mut self, time: SimTime, port: PortId, priority: u8, pause: bool);
+    /// A partition was not simulated from `from` to `to`, when it woke. Stretches of one partition do not overlap. An id
+    /// that has become free is given to another partition.
+    fn skipped(&mut self, from: SimTime, to: SimTime, partition: PartitionId, by: SkippedBy);
 }
 
 impl Observer for () {}
@@ -46,9 +69,10 @@ impl Observer for () {}
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ids::NodeId;
 
     #[derive(Default)]
-    struct Calls([u32; 6]);
+    struct Calls([u32; 8]);
 
     impl Observer for Calls {
         fn flow_started(&mut self, _: SimTime, _: FlowId) {
@@ -69,16 +93,25 @@ mod tests {
         fn pfc(&mut self, _: SimTime, _: PortId, _: u8, _: bool) {
             self.0[5] += 1;
         }
+        fn skipped(&mut self, _: SimTime, _: SimTime, _: PartitionId, _: SkippedBy) {
+            self.0[6] += 1;
+        }
+        fn queue_pair_opened(&mut self, _: SimTime, _: QpId, _: &RouteKey) {
+            self.0[7] += 1;
+        }
     }
 
     fn call_all(mut observer: impl Observer) {
         let (time, port, frame) = (SimTime::ZERO, PortId(0), Packet::default());
         observer.flow_started(time, FlowId(0));
+        let (src, dst) = (NodeId(0), NodeId(1));
+        observer.queue_pair_opened(time, QpId(0), &RouteKey { src, dst, src_port: 0, dst_port: 0, packet: 0 });
         observer.flow_finished(time, &Completion::default());
         observer.transmit(time, port, &frame);
         observer.receive(time, port, &frame);
         observer.dropped(time, port, &frame);
         observer.pfc(time, port, 3, true);
+        observer.skipped(time, time, PartitionId(0), SkippedBy::Exact);
     }
 
     #[test]
@@ -87,6 +120,9 @@ mod tests {
         call_all(&mut &mut seen);
         let dynamic: &mut dyn Observer = &mut seen.0;
         call_all(dynamic);
-        assert_eq!((seen.0.0, seen.1.0), ([2; 6], [1; 6]));
+        call_all(Some(&mut seen.0));
+        call_all(None::<Calls>);
+        call_all(&mut core::slice::from_mut(&mut seen.0)[..]);
+        assert_eq!((seen.0.0, seen.1.0), ([4; 8], [1; 8]));
     }
 }

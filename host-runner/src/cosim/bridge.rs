@@ -7,9 +7,9 @@
 //! before its time has happened, and frames of one instant enter in the order of their ports.
 
 use super::addresses::{Addresses, Destination};
-use super::capture::Capture;
 use super::frame;
 use super::simulation::Simulation;
+use crate::capture::Capture;
 use crate::traffic::Halt;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;

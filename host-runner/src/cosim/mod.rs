@@ -4,7 +4,6 @@ mod addresses;
 mod bridge;
 #[cfg(test)]
 mod bridge_tests;
-mod capture;
 mod device;
 mod frame;
 mod lateness;
@@ -14,6 +13,7 @@ mod simulation;
 mod tap;
 
 use crate::args::{InputArgs, ScenarioArgs};
+use crate::capture::Capture;
 use crate::cli::{finish, open, report_refusals};
 use crate::ending::{ExitStatus, explain};
 use crate::input::units;
@@ -25,7 +25,6 @@ use crate::table;
 use crate::traffic::Halt;
 use addresses::Addresses;
 use bridge::{Bridge, Counts};
-use capture::Capture;
 use clap::{Args, Subcommand};
 use frame::Mac;
 use simbricks::SimbricksArgs;
@@ -174,7 +173,7 @@ pub(crate) fn run<J>(
             return Ok(ExitStatus::BadInput);
         }
     };
-    let folder = ResultFolder::create(&args.out)?;
+    let folder = ResultFolder::create(&args.out, false)?;
     let capture = args.pcap.as_deref().map(Capture::create).transpose()?;
     let joined = match join() {
         Ok(joined) => joined,
@@ -205,7 +204,7 @@ pub(crate) fn run<J>(
         Err(refused) => return Ok(report_refusals(args.scenario.input.flows(), &refused)),
     };
     captured?;
-    folder.write(&scenario, &outcome)?;
+    folder.complete(&scenario, &outcome)?;
     let records = finish(memo)?;
     let mut out = io::stdout();
     write!(out, "{}{}", table::summary(&scenario, &outcome), table::jobs(&outcome))?;

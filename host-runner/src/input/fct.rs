@@ -30,7 +30,7 @@ pub struct FctRow {
 /// The address of node 0. Each node has 256 of them (`node_id_to_ip`).
 const FIRST_ADDRESS: u32 = 0x0b00_0001;
 
-fn address(node: u32) -> u32 {
+pub(crate) fn address(node: u32) -> u32 {
     FIRST_ADDRESS.wrapping_add(node << 8)
 }
 

@@ -1,8 +1,9 @@
 //! The folder of a run's results.
 
-use super::{fct_rows, write_collectives_csv, write_fct_csv, write_links_csv, write_pfc, write_ranks_csv};
+use super::{Rows, collectives_table, fct_rows, fct_table, links_table, ranks_table, write_pfc};
 use crate::disk::replace_with;
 use crate::outputs::Summary;
+use crate::report::write_report;
 use crate::scenario::Scenario;
 use crate::simulate::Outcome;
 use std::fs::{self, File};
@@ -10,67 +11,114 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 type Out = BufWriter<File>;
-type Fill = fn(&mut Out, &Scenario, &Outcome) -> io::Result<()>;
 
-/// A file of results.
-struct ResultFile {
+/// A table of results: `NAME.csv`, and if it is asked for `NAME.parquet`.
+struct ResultTable {
     name: &'static str,
     /// Whether only runs with jobs have it.
     of_jobs: bool,
-    fill: Fill,
+    rows: for<'o> fn(&'o Scenario, &'o Outcome) -> Rows<'o>,
 }
 
-impl ResultFile {
-    const fn new(name: &'static str, of_jobs: bool, fill: Fill) -> ResultFile {
-        ResultFile { name, of_jobs, fill }
-    }
-}
-
-/// All files of results. The summary comes last: where it is, the others are.
-const FILES: [ResultFile; 7] = [
-    ResultFile::new("fct.csv", false, |out, _, outcome| write_fct_csv(out, outcome)),
-    ResultFile::new("fct.txt", false, |out, _, outcome| fct_rows(outcome).try_for_each(|row| writeln!(out, "{row}"))),
-    ResultFile::new("links.csv", false, write_links_csv),
-    ResultFile::new("pfc.txt", false, |out, scenario, outcome| write_pfc(out, scenario, &outcome.pfc)),
-    ResultFile::new("collectives.csv", true, |out, _, outcome| write_collectives_csv(out, outcome)),
-    ResultFile::new("ranks.csv", true, write_ranks_csv),
-    ResultFile::new("summary.json", false, |out, scenario, outcome| {
-        serde_json::to_writer_pretty(&mut *out, &Summary::new(scenario, outcome))?;
-        writeln!(out)
-    }),
+const TABLES: [ResultTable; 4] = [
+    ResultTable { name: "fct", of_jobs: false, rows: |_, outcome| fct_table(outcome) },
+    ResultTable { name: "links", of_jobs: false, rows: links_table },
+    ResultTable { name: "collectives", of_jobs: true, rows: |_, outcome| collectives_table(outcome) },
+    ResultTable { name: "ranks", of_jobs: true, rows: ranks_table },
 ];
 
+/// Another file of results.
+struct ResultFile {
+    name: &'static str,
+    fill: fn(&mut Out, &Scenario, &Outcome, &Summary) -> io::Result<()>,
+}
+
+/// The summary comes last: where it is, all others are.
+const FILES: [ResultFile; 3] = [
+    ResultFile {
+        name: "fct.txt",
+        fill: |out, _, outcome, _| fct_rows(outcome).try_for_each(|row| writeln!(out, "{row}")),
+    },
+    ResultFile { name: "pfc.txt", fill: |out, scenario, outcome, _| write_pfc(out, scenario, &outcome.pfc) },
+    ResultFile {
+        name: "summary.json",
+        fill: |out, _, _, summary| {
+            serde_json::to_writer_pretty(&mut *out, summary)?;
+            writeln!(out)
+        },
+    },
+];
+
+/// The report. It is written once, like tables as Parquet: what comes on the way is for programs that follow a run.
+const REPORT: &str = "report.html";
+
 /// See the module. At any moment each file in it is whole: a new one takes the place of an old one in one step.
-pub struct ResultFolder(PathBuf);
+pub struct ResultFolder {
+    path: PathBuf,
+    parquet: bool,
+}
 
 impl ResultFolder {
     /// Makes the folder if it is not there. Results of an earlier run are removed: they must not pass for those of one
-    /// that was killed.
+    /// that was killed. `parquet`: tables are to be there as Parquet, too.
     ///
     /// # Errors
     /// Those of the file system.
-    pub fn create(path: &Path) -> io::Result<ResultFolder> {
+    pub fn create(path: &Path, parquet: bool) -> io::Result<ResultFolder> {
         fs::create_dir_all(path)?;
-        for file in &FILES {
-            match fs::remove_file(path.join(file.name)) {
+        let tables = TABLES.iter().flat_map(|table| ["csv", "parquet"].map(|kind| format!("{}.{kind}", table.name)));
+        let others = FILES.iter().map(|file| file.name).chain([REPORT]).map(str::to_owned);
+        for name in tables.chain(others) {
+            match fs::remove_file(path.join(name)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}
             }
         }
-        Ok(ResultFolder(path.to_owned()))
+        Ok(ResultFolder { path: path.to_owned(), parquet })
     }
 
-    /// Writes all files of a run, or of what has come of it so far.
+    /// Writes what has come of a run so far: tables as CSV, and the summary.
     ///
     /// # Errors
     /// Those of the file system.
     pub fn write(&self, scenario: &Scenario, outcome: &Outcome) -> io::Result<()> {
-        let mut files = FILES.iter().filter(|file| !file.of_jobs || !scenario.jobs.is_empty());
-        files.try_for_each(|file| replace_with(&self.0.join(file.name), |out| (file.fill)(out, scenario, outcome)))
+        self.write_files(scenario, outcome, &Summary::new(scenario, outcome))
+    }
+
+    /// Writes all files of a run that has ended.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn complete(&self, scenario: &Scenario, outcome: &Outcome) -> io::Result<()> {
+        let summary = Summary::new(scenario, outcome);
+        self.replace(REPORT, |out| write_report(out, scenario, outcome, &summary, None))?;
+        for table in tables(scenario).filter(|_| self.parquet) {
+            let rows = (table.rows)(scenario, outcome);
+            self.replace(&format!("{}.parquet", table.name), |out| rows.write_parquet(out))?;
+        }
+        self.write_files(scenario, outcome, &summary)
+    }
+
+    fn write_files(&self, scenario: &Scenario, outcome: &Outcome, summary: &Summary) -> io::Result<()> {
+        for table in tables(scenario) {
+            let rows = (table.rows)(scenario, outcome);
+            self.replace(&format!("{}.csv", table.name), |out| rows.write_csv(out))?;
+        }
+        FILES.iter().try_for_each(|file| self.replace(file.name, |out| (file.fill)(out, scenario, outcome, summary)))
+    }
+
+    fn replace(&self, name: &str, fill: impl FnOnce(&mut Out) -> io::Result<()>) -> io::Result<()> {
+        replace_with(&self.path.join(name), fill)
     }
 
     /// The folder.
     pub fn path(&self) -> &Path {
-        &self.0
+        &self.path
     }
+}
+
+/// The tables that a run of this scenario has.
+fn tables(scenario: &Scenario) -> impl Iterator<Item = &'static ResultTable> {
+    let has_jobs = !scenario.jobs.is_empty();
+    TABLES.iter().filter(move |table| has_jobs || !table.of_jobs)
 }

@@ -63,7 +63,8 @@ fn tiers_up_to(tier: Tier) -> &'static [Tier] {
     }
 }
 
-fn at_tier(scenario: &Scenario, tier: Tier) -> Scenario {
+/// The same scenario with another tier.
+pub fn at_tier(scenario: &Scenario, tier: Tier) -> Scenario {
     let acceleration = Acceleration { tier, ..scenario.acceleration };
     Scenario { acceleration, ..scenario.clone() }
 }

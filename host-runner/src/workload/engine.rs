@@ -9,7 +9,7 @@
 //!
 //! What happens in one instant is put in an order that does not depend on the order in which it is told.
 
-use super::activity::Activity;
+use super::activity::{Activity, Course, Diary, Stretch};
 use super::collective::CollectiveOptions;
 use super::instance::{Effects, Instance, Ready};
 use super::messages::{Message, MessageName};
@@ -62,6 +62,20 @@ pub struct Wait {
 /// Two ranks disagree about a collective: the run cannot go on.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Mismatch(pub String);
+
+/// What a rank did in some time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RankStretch {
+    /// Index of the job.
+    pub job: u32,
+    /// The rank.
+    pub rank: Rank,
+    /// What, and when.
+    pub stretch: Stretch,
+}
+
+/// Ranks whose courses are kept, of all jobs: each takes up to 13 kB.
+const MOST_COURSES: usize = 32;
 
 /// So many of those that a rank waits for in a group are named.
 const MOST_WAITS: usize = 4;
@@ -127,7 +141,7 @@ struct RankState {
     arrived: Vec<(Rank, u64)>,
     /// Receives that wait, in order.
     receives: Vec<(TaskId, Option<Rank>, Option<u64>)>,
-    activity: Activity,
+    diary: Diary,
 }
 
 struct GroupState {
@@ -175,6 +189,8 @@ pub struct Engine {
     /// Processors that may take up a task, once all that is ready now is known.
     idle: Vec<(u32, Rank, u32)>,
     records: Vec<CollectiveRecord>,
+    /// What ranks have done, if it is to be told.
+    stretches: Option<Vec<RankStretch>>,
     mismatch: Option<Mismatch>,
 }
 
@@ -193,6 +209,7 @@ impl Engine {
             ready: VecDeque::new(),
             idle: Vec::new(),
             records: Vec::new(),
+            stretches: None,
             mismatch: None,
         }
     }
@@ -253,8 +270,37 @@ impl Engine {
     /// If there is no such job.
     pub fn activities(&self, job: u32) -> impl Iterator<Item = Activity> + '_ {
         let job = &self.jobs[job as usize];
-        let until = if job.unfinished == 0 { job.end } else { self.now };
-        job.ranks.iter().map(move |rank| rank.activity.until(until))
+        let until = job.last(self.now);
+        job.ranks.iter().map(move |rank| rank.diary.until(until))
+    }
+
+    /// The courses of some ranks of a job, up to the job's end or now: of as many as there is room for, at even
+    /// distances.
+    ///
+    /// # Panics
+    /// If there is no such job.
+    pub fn courses(&self, job: u32) -> impl Iterator<Item = (Rank, Course)> + '_ {
+        let job = &self.jobs[job as usize];
+        let until = job.last(self.now);
+        let ranks = (0..).zip(&job.ranks);
+        ranks.filter_map(move |(rank, state)| Some((rank, state.diary.course_until(until)?)))
+    }
+
+    /// What each rank does now, from when it began up to the job's end or now.
+    pub fn open_stretches(&self) -> impl Iterator<Item = RankStretch> + '_ {
+        (0..).zip(&self.jobs).filter(|(_, job)| job.start <= self.now).flat_map(move |(index, job)| {
+            let until = job.last(self.now);
+            (0..).zip(&job.ranks).filter_map(move |(rank, state)| {
+                Some(RankStretch { job: index, rank, stretch: state.diary.stretch_until(until)? })
+            })
+        })
+    }
+
+    /// The ranks of a job whose courses are kept.
+    fn kept_courses(&self, job: u32) -> impl Iterator<Item = Rank> + use<> {
+        let (jobs, ranks) = (self.jobs.len(), self.jobs[job as usize].ranks.len());
+        let share = (MOST_COURSES / jobs).max(usize::from((job as usize) < MOST_COURSES)).min(ranks);
+        (0..share).map(move |place| (place * ranks / share) as Rank)
     }
 
     // Commands.
@@ -280,6 +326,17 @@ impl Engine {
         self.mismatch.take().map_or(Ok(()), Err)
     }
 
+    /// From now on what ranks do is kept until it is taken.
+    pub fn keep_stretches(&mut self) {
+        self.stretches.get_or_insert_default();
+    }
+
+    /// What ranks have done since this was asked last. Those of one rank are in order and do not overlap; where they
+    /// leave gaps it has done nothing that takes time, or there are further ones.
+    pub fn take_stretches(&mut self) -> Vec<RankStretch> {
+        self.stretches.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
     /// The messages that are to be sent now, in order of their names.
     pub fn messages(&mut self) -> Vec<Message> {
         self.outbox.sort_unstable();
@@ -301,8 +358,9 @@ impl Engine {
 
     fn begin(&mut self, job: u32) {
         let now = self.now;
+        let kept: Vec<Rank> = self.kept_courses(job).collect();
         for rank in 0..self.jobs[job as usize].ranks.len() as Rank {
-            self.rank(job, rank).activity = Activity::from(now);
+            self.rank(job, rank).diary = Diary::from(now, kept.contains(&rank));
             self.pull(job, rank);
         }
     }
@@ -386,8 +444,8 @@ impl Engine {
         }
         let Some(Reverse((_, task))) = unit.ready.pop() else { return };
         unit.busy = true;
-        state.activity.compute(now, 1);
         let Work::Compute { time, .. } = state.slot(task).work else { return };
+        self.note(job, rank, |diary| diary.compute(now, 1));
         self.mark_started(job, rank, task);
         self.end_after(time, job, rank, task);
     }
@@ -402,7 +460,7 @@ impl Engine {
         let state = self.rank(job, rank);
         if let Work::Compute { processor, .. } = state.slot(task).work {
             state.processors.entry(processor).or_default().busy = false;
-            state.activity.compute(now, -1);
+            self.note(job, rank, |diary| diary.compute(now, -1));
             self.idle.push((job, rank, processor));
         }
         self.end(job, rank, task);
@@ -552,9 +610,17 @@ impl Engine {
 
     fn count_messages(&mut self, purpose: &Purpose, by: i32) {
         let (src, dst) = self.ends(purpose);
-        let ranks = &mut self.jobs[purpose.job() as usize].ranks;
-        ranks[src as usize].activity.communicate(self.now, by);
-        ranks[dst as usize].activity.communicate(self.now, by);
+        let now = self.now;
+        self.note(purpose.job(), src, |diary| diary.communicate(now, by));
+        self.note(purpose.job(), dst, |diary| diary.communicate(now, by));
+    }
+
+    /// A rank does something else now.
+    fn note(&mut self, job: u32, rank: Rank, change: impl FnOnce(&mut Diary) -> Option<Stretch>) {
+        let ended = change(&mut self.rank(job, rank).diary);
+        if let Some(kept) = &mut self.stretches {
+            kept.extend(ended.map(|stretch| RankStretch { job, rank, stretch }));
+        }
     }
 
     fn deliver(&mut self, message: u32) {
@@ -639,6 +705,11 @@ impl JobState {
         }
     }
 
+    /// Its end, or if it has none yet the present.
+    fn last(&self, now: SimTime) -> SimTime {
+        if self.unfinished == 0 { self.end } else { now }
+    }
+
     fn waits(&self) -> Vec<Wait> {
         let wait = |rank, what| Wait { job: self.name.clone(), rank, what };
         let mut waits = Vec::new();
@@ -680,7 +751,7 @@ impl RankState {
             processors: BTreeMap::new(),
             arrived: Vec::new(),
             receives: Vec::new(),
-            activity: Activity::default(),
+            diary: Diary::default(),
         }
     }
 

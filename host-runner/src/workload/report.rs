@@ -1,8 +1,9 @@
 //! What came of a job.
 
-use super::activity::Activity;
+use super::activity::{Activity, Course};
 use super::engine::{CollectiveRecord, Engine, PlacedJob};
-use super::task::CollectiveKind;
+use super::task::{CollectiveKind, Rank};
+use std::collections::BTreeMap;
 use wormhole_kernel::{SimTime, Span};
 
 /// See the module.
@@ -20,6 +21,8 @@ pub struct JobReport {
     pub collectives: Vec<CollectiveReport>,
     /// What each rank has done with its time.
     pub ranks: Vec<Activity>,
+    /// The courses of some ranks, at even distances.
+    pub courses: Vec<(Rank, Course)>,
 }
 
 /// What came of a collective, in the terms of nccl-tests.
@@ -65,6 +68,7 @@ impl JobReport {
             end,
             collectives: engine.collectives().iter().filter(|record| record.job == index).map(report).collect(),
             ranks: engine.activities(index).collect(),
+            courses: engine.courses(index).collect(),
         }
     }
 
@@ -72,6 +76,15 @@ impl JobReport {
     pub fn time(&self) -> Span {
         self.end.since(self.start)
     }
+}
+
+/// A job's collectives by kind, size and number of members.
+pub(crate) fn collectives_by_kind(job: &JobReport) -> BTreeMap<(CollectiveKind, u64, u32), Vec<&CollectiveReport>> {
+    let mut groups: BTreeMap<_, Vec<&CollectiveReport>> = BTreeMap::new();
+    for collective in &job.collectives {
+        groups.entry((collective.kind, collective.bytes, collective.members)).or_default().push(collective);
+    }
+    groups
 }
 
 impl CollectiveReport {

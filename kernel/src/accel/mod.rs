@@ -93,6 +93,17 @@ impl Default for Acceleration {
     }
 }
 
+/// Why a stretch of a partition did not have to be simulated.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum SkippedBy {
+    /// It was proven to repeat itself.
+    Exact,
+    /// Its flows were in a steady state.
+    Bounded,
+    /// A record, or another partition like it, told what would come of it.
+    Memo,
+}
+
 /// What acceleration has done since the start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Skipped {

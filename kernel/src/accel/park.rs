@@ -5,9 +5,9 @@
 //! set up as of then. In an exact stretch the last part of a period is simulated, on the partition's own, up to the
 //! present.
 
-use super::Looks;
 use super::arena::{Arena, Block};
 use super::partition::{for_each_port, for_each_qp};
+use super::{Looks, SkippedBy};
 use crate::buffer::BufferManager;
 use crate::cca::CongestionControl;
 use crate::event::{CCA_TIMERS, Clock, Event, EventKey};
@@ -272,10 +272,12 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             self.advance(id, ledger, Share { of: rounds, per: 1 }, start.since(since), false);
             self.coast(id, before, after, rounds);
             self.skipped.time_exact += start.since(since);
+            self.tell_skipped(id, since, start, SkippedBy::Exact);
             self.catch_up(after, start, false);
         } else {
             self.advance(id, ledger, Share { of: passed.0, per: span.0 }, passed, M::Router::PER_FLOW);
             self.skipped.time_bounded += passed;
+            self.tell_skipped(id, since, now, SkippedBy::Bounded);
             self.catch_up(after, now, false);
             self.resume_watch(id, passed);
         }
@@ -283,6 +285,12 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         self.arena.free(&mut before);
         self.arena.free(&mut after);
         self.watch_on(id);
+    }
+
+    pub(super) fn tell_skipped(&mut self, id: PartitionId, from: SimTime, to: SimTime, by: SkippedBy) {
+        if from < to {
+            self.observer.skipped(from, to, id, by);
+        }
     }
 
     /// A partition is parked no more; its members are still out of the simulation.

@@ -1,5 +1,6 @@
 //! Playing back: partitions that follow others, and partitions whose future is known.
 
+use super::SkippedBy;
 use super::arena::Block;
 use super::episode::Episode;
 use super::park::{EPISODE, FOLLOWER, Parked};
@@ -161,8 +162,13 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             return self.await_end(id);
         }
         let parked = self.unpark_members(id);
-        self.memoised.time += parked.until.since(parked.since);
+        self.count_memo_time(id, parked.since, parked.until);
         self.play(id, parked);
+    }
+
+    fn count_memo_time(&mut self, id: PartitionId, from: SimTime, to: SimTime) {
+        self.memoised.time += to.since(from);
+        self.tell_skipped(id, from, to, SkippedBy::Memo);
     }
 
     /// Sets a partition up as the value in `parked.after` says.
@@ -287,7 +293,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         if let Some(value) = self.of_twin(id, key, since) {
             self.arena.free(&mut key);
             self.arena.free(&mut after);
-            self.memoised.time += self.now().since(since);
+            self.count_memo_time(id, since, self.now());
             return self.play(id, Parked { after: value, ..parked });
         }
         self.replay_for_twins(id, before, since, key);
@@ -360,7 +366,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let Some(after) = copy else { return false };
         self.unlink(id);
         let parked = self.unpark_members(id);
-        self.memoised.time += self.now().since(parked.since);
+        self.count_memo_time(id, parked.since, self.now());
         self.play(id, Parked { after, ..parked });
         true
     }

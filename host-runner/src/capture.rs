@@ -1,4 +1,4 @@
-//! Frames at external ports as a pcap file, in nanoseconds.
+//! Frames as a pcap file with times in nanoseconds.
 
 use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
 use pcap_file::{DataLink, Endianness, PcapError, TsResolution};
@@ -9,9 +9,9 @@ use std::time::Duration;
 use wormhole_kernel::SimTime;
 
 /// Longer frames are cut.
-const SNAP_LENGTH: u32 = 1 << 16;
+const SNAP_LENGTH: usize = 1 << 16;
 
-/// Every frame as it enters the fabric, and as it leaves it, in order of time. Picoseconds are cut off.
+/// See the module. Picoseconds are cut off.
 pub(crate) struct Capture {
     file: PcapWriter<BufWriter<File>>,
     /// The first fault; nothing is written after it.
@@ -25,7 +25,7 @@ impl Capture {
     /// Those of the file.
     pub(crate) fn create(path: &Path) -> io::Result<Capture> {
         let header = PcapHeader {
-            snaplen: SNAP_LENGTH,
+            snaplen: SNAP_LENGTH as u32,
             datalink: DataLink::ETHERNET,
             ts_resolution: TsResolution::NanoSecond,
             endianness: Endianness::Little,
@@ -35,10 +35,10 @@ impl Capture {
         Ok(Capture { file: PcapWriter::with_header(file, header).map_err(io_error)?, fault: None })
     }
 
-    /// A frame has passed an external port.
+    /// A frame has passed.
     pub(crate) fn frame(&mut self, at: SimTime, frame: &[u8]) {
         if self.fault.is_none() {
-            let kept = &frame[..frame.len().min(SNAP_LENGTH as usize)];
+            let kept = &frame[..frame.len().min(SNAP_LENGTH)];
             let packet = PcapPacket::new(Duration::from_nanos(at.as_ns()), frame.len() as u32, kept);
             self.fault = self.file.write_packet(&packet).map_err(io_error).err();
         }
