@@ -46,8 +46,8 @@ macro_rules! observer {
 observer! {
     /// A flow's queue pair has opened.
     fn flow_started(&mut self, time: SimTime, flow: FlowId);
-    /// A queue pair has opened for the flow that has just started; `data` is what routers see of its packets. The id may
-    /// have been that of another one, whose last frames can still be under way.
+    /// A queue pair has opened for the flow that has just started; `data` is what routers see of its packets. The id
+    /// may have been that of another one, whose last frames can still be under way.
     fn queue_pair_opened(&mut self, time: SimTime, qp: QpId, data: &RouteKey);
     /// A flow has ended; `record` is what `poll_completion` will give.
     fn flow_finished(&mut self, time: SimTime, record: &Completion);
@@ -59,8 +59,8 @@ observer! {
     fn dropped(&mut self, time: SimTime, port: PortId, frame: &Packet);
     /// A PFC frame has arrived at `port`: `priority` is paused or goes on.
     fn pfc(&mut self, time: SimTime, port: PortId, priority: u8, pause: bool);
-    /// A partition was not simulated from `from` to `to`, when it woke. Stretches of one partition do not overlap. An id
-    /// that has become free is given to another partition.
+    /// A partition was not simulated from `from` to `to`, when it woke. Stretches of one partition do not overlap. An
+    /// id that has become free is given to another partition.
     fn skipped(&mut self, from: SimTime, to: SimTime, partition: PartitionId, by: SkippedBy);
 }
 

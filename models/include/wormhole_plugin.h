@@ -180,8 +180,8 @@ struct wormhole_buffers {
     /* Gives bytes back. */
     void (*release)(const void *config, void *sw, const void *port, void *queue, uint32_t bytes);
     /*
-     * Whether (1 or 0) a paused sender may go on now. Asked when a frame of its queue leaves, so an empty queue MUST let
-     * its sender go on, or it never will.
+     * Whether (1 or 0) a paused sender may go on now. Asked when a frame of its queue leaves, so an empty queue MUST
+     * let its sender go on, or it never will.
      */
     int32_t (*resumes)(const void *config, const void *sw, const void *port, const void *queue);
     /*

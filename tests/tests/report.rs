@@ -1,5 +1,6 @@
-//! `report.html` in a real browser: it renders without a complaint, its figures are those of `summary.json`, every picture
-//! has a table, and it fits wide and narrow screens, light and dark. Screenshots are left for people to look at.
+//! `report.html` in a real browser: it renders without a complaint, its figures are those of `summary.json`, every
+//! picture has a table, and it fits wide and narrow screens, light and dark. Screenshots are left for people to look
+//! at.
 
 use serde_json::Value;
 use std::fs;

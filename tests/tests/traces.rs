@@ -1,5 +1,5 @@
-//! What other tools open: the trace of spans for Perfetto, tables as Parquet, frames of a port as pcap. Each is read back and
-//! says the same as the results beside it.
+//! What other tools open: the trace of spans for Perfetto, tables as Parquet, frames of a port as pcap. Each is read
+//! back and says the same as the results beside it.
 
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
@@ -47,8 +47,11 @@ fn picoseconds(text: &str, unit: f64) -> u64 {
     (text.parse::<f64>().expect("a number") * unit).round() as u64
 }
 
-/// Spans of a trace in picoseconds: (process, thread) to (from, to, name), in the order of the file.
-fn spans(trace: &Value) -> BTreeMap<(u64, u64), Vec<(u64, u64, String)>> {
+/// From and to in picoseconds, and the name.
+type Span = (u64, u64, String);
+
+/// Spans of a trace by process and thread, in the order of the file.
+fn spans(trace: &Value) -> BTreeMap<(u64, u64), Vec<Span>> {
     let mut spans: BTreeMap<_, Vec<_>> = BTreeMap::new();
     let events = trace["traceEvents"].as_array().expect("events");
     for event in events.iter().filter(|event| event["ph"] == "X") {
@@ -61,7 +64,7 @@ fn spans(trace: &Value) -> BTreeMap<(u64, u64), Vec<(u64, u64, String)>> {
     spans
 }
 
-fn sum(spans: &[(u64, u64, String)], name: &str) -> u64 {
+fn sum(spans: &[Span], name: &str) -> u64 {
     spans.iter().filter(|span| span.2 == name).map(|(from, to, _)| to - from).sum()
 }
 

@@ -117,8 +117,8 @@ impl<'o> Rows<'o> {
         Ok(())
     }
 
-    /// Writes Parquet: a column of texts, `INT64` or `DOUBLE` for each of CSV, by the same name. Numbers are whole there,
-    /// not rounded.
+    /// Writes Parquet: a column of texts, `INT64` or `DOUBLE` for each of CSV, by the same name. Numbers are whole
+    /// there, not rounded.
     ///
     /// # Errors
     /// Those of `out`.

@@ -1,9 +1,9 @@
 //! The trace of spans: what ranks do when, and when partitions of the fabric are skipped. It is a JSON object in the
 //! Trace Event Format, which Perfetto and Chrome's `about:tracing` open.
 //!
-//! Process 0 is the fabric, with a thread for each partition; each job is a process, with a thread for each rank. Times are
-//! in microseconds since the start of the simulation, exact to the picosecond. Spans of one thread do not overlap. They
-//! are written as they end, so a thread's are in order.
+//! Process 0 is the fabric, with a thread for each partition; each job is a process, with a thread for each rank. Times
+//! are in microseconds since the start of the simulation, exact to the picosecond. Spans of one thread do not overlap.
+//! They are written as they end, so a thread's are in order.
 
 use crate::scenario::Scenario;
 use crate::workload::activity::{Doing, Stretch};
@@ -92,10 +92,8 @@ impl<W: Write> SpanTrace<W> {
         self.spans += 1;
         let (start, length) = (microseconds(from.0), microseconds(to.since(from).0));
         self.write(|out| {
-            write!(
-                out,
-                ",\n{{\"ph\":\"X\",\"name\":\"{name}\",\"pid\":{process},\"tid\":{thread},\"ts\":{start},\"dur\":{length}}}"
-            )
+            write!(out, ",\n{{\"ph\":\"X\",\"name\":\"{name}\",\"pid\":{process},\"tid\":{thread},")?;
+            write!(out, "\"ts\":{start},\"dur\":{length}}}")
         });
     }
 }

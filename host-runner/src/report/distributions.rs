@@ -30,7 +30,8 @@ pub(super) fn section(outcome: &Outcome) -> Markup {
     html! {
         section #flows {
             h2 { "Flows" }
-            p { "A flow completion time (FCT) runs from a flow's start to its last acknowledgement. The slowdown is the FCT "
+            p { "A flow completion time (FCT) runs from a flow's start to its last acknowledgement. The slowdown is "
+                "the FCT "
                 "over the least time its path allows: the flow alone, at line rate." }
             div.beside {
                 figure {

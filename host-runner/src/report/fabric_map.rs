@@ -1,8 +1,8 @@
 //! The fabric, drawn by tiers: how busy its links were, and how long its queues got.
 //!
 //! Hosts are at the bottom, above them the switches by their distance from hosts, below them the NVSwitches. A tier of
-//! many nodes is drawn as boxes of neighbours, so that the drawing stays small; a box and a line show the busiest that is
-//! in them.
+//! many nodes is drawn as boxes of neighbours, so that the drawing stays small; a box and a line show the busiest that
+//! is in them.
 
 use super::format::{bytes, count, percent, percent_aligned};
 use super::svg::{WIDTH, legend, picture, px};
@@ -56,9 +56,11 @@ pub(super) fn section(scenario: &Scenario, outcome: &Outcome) -> Markup {
     html! {
         section #fabric {
             h2 { "Fabric" }
-            p { "Utilisation is the share of the time from the first start to the end that was spent sending; mean queues "
+            p { "Utilisation is the share of the time from the first start to the end that was spent sending; mean "
+                "queues "
                 "are over that time, too. "
-                "Of the two directions of a link the busier one is drawn; of nodes and links that share a box or a line, the "
+                "Of the two directions of a link the busier one is drawn; of nodes and links that share a box or a "
+                "line, the "
                 "busiest." }
             div.columns {
                 figure {

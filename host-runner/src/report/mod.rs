@@ -159,11 +159,13 @@ fn unverified(summary: &Summary) -> Markup {
                 "off" => p { "None: every event was executed." },
                 "exact" => p {
                     "None is expected: what was skipped was proven to repeat. "
-                    (count(summary.contested)) " events were put back in an order that was a guess; while there are none, "
+                    (count(summary.contested)) " events were put back in an order that was a guess; while there are "
+                    "none, "
                     "the run equals one without acceleration."
                 },
                 _ => p {
-                    "Not measured in this run. " code { "wormhole verify" } " with the same arguments runs the scenario "
+                    "Not measured in this run. " code { "wormhole verify" } " with the same arguments runs the "
+                    "scenario "
                     "with and without acceleration, and its report has the errors."
                 },
             }

@@ -27,7 +27,8 @@ pub(super) fn section(outcome: &Outcome, summary: &Summary) -> Markup {
     html! {
         section #skipped {
             h2 { "What was skipped" }
-            p { "Acceleration takes partitions, flows and ports that nothing else influences for now, out of the simulation: "
+            p { "Acceleration takes partitions, flows and ports that nothing else influences for now, out of the "
+                "simulation: "
                 "this run may skip " code { (summary.accel) } ". Of its "
                 (large((summary.events_executed + summary.events_skipped) as f64)) " events "
                 (large(summary.events_executed as f64)) " were executed." }

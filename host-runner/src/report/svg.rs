@@ -1,4 +1,5 @@
-//! What pictures are made of: axes, frames, legends. A picture is inline SVG; its colours are classes of the style sheet.
+//! What pictures are made of: axes, frames, legends. A picture is inline SVG; its colours are classes of the style
+//! sheet.
 
 use maud::{Markup, html};
 use std::fmt::Write;
@@ -160,7 +161,10 @@ pub(super) fn legend<'l>(entries: impl IntoIterator<Item = (String, &'l str)>) -
     html! {
         ul.legend {
             @for (class, word) in entries {
-                li { svg.swatch viewBox="0 0 12 12" aria-hidden="true" { rect class=(class) width="12" height="12" {} } (word) }
+                li {
+                    svg.swatch viewBox="0 0 12 12" aria-hidden="true" { rect class=(class) width="12" height="12" {} }
+                    (word)
+                }
             }
         }
     }
@@ -172,7 +176,9 @@ pub(super) fn line_legend(entries: &[String]) -> Markup {
         ul.legend {
             @for (number, word) in entries.iter().enumerate() {
                 li {
-                    svg.stroke viewBox="0 0 28 12" aria-hidden="true" { path class=(format!("line l{number}")) d="M0 6h28" {} }
+                    svg.stroke viewBox="0 0 28 12" aria-hidden="true" {
+                        path class=(format!("line l{number}")) d="M0 6h28" {}
+                    }
                     (word)
                 }
             }

@@ -83,7 +83,8 @@ fn rows(number: usize, job: &JobReport) -> Markup {
                     text.tick x=(px(frame.left - 8.0)) y=(px(top + row / 2.0 + 3.5)) text-anchor="end" { (rank) }
                 }
                 g.crisp {
-                    rect.none x=(px(frame.left)) y=(px(top)) width=(px(frame.right - frame.left)) height=(px(row - 1.0)) {}
+                    rect.none x=(px(frame.left)) y=(px(top)) width=(px(frame.right - frame.left))
+                        height=(px(row - 1.0)) {}
                     @for (class, path) in CLASSES.iter().zip(paths(course, &x, top, row - 1.0)) {
                         @if !path.is_empty() && *class != "none" { path class=(class) d=(path) {} }
                     }

@@ -52,7 +52,9 @@ pub(super) fn section(report: &Report) -> Markup {
             h2 { "What acceleration changes" }
             p { (count(report.chosen.flows_compared as u64)) " of " (count(report.flows as u64))
                 " flows finish in both runs and are compared with those of the run without acceleration. "
-                @if report.chosen.fct_identical { "With " code { (report.chosen.tier) } " all FCTs are the same, bit for bit. " }
+                @if report.chosen.fct_identical {
+                    "With " code { (report.chosen.tier) } " all FCTs are the same, bit for bit. "
+                }
                 "All other sections are about the run without acceleration." }
             @for fault in &faults { p.fault { (fault) } }
             div.beside {
@@ -60,7 +62,10 @@ pub(super) fn section(report: &Report) -> Markup {
                     (dots(&series))
                     ul.legend {
                         @for (number, of) in series.iter().enumerate() {
-                            li { svg.swatch viewBox="-7 -7 14 14" aria-hidden="true" { (dot(number, 0.0, 0.0)) } (of.name) }
+                            li {
+                                svg.swatch viewBox="-7 -7 14 14" aria-hidden="true" { (dot(number, 0.0, 0.0)) }
+                                (of.name)
+                            }
                         }
                     }
                     figcaption { "Errors relative to the run without acceleration." }
