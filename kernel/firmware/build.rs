@@ -8,9 +8,7 @@ fn main() {
     let (map, scripts): (&str, &[&str]) = match arch.as_str() {
         "arm" => ("thumbv7em.x", &["link.x", "defmt.x"]),
         "riscv32" => ("riscv32imac.x", &["memory.x", "link.x", "defmt.x"]),
-        _ => panic!(
-            "no memory map for {arch}: name a --target, see README.md"
-        ),
+        _ => panic!("no memory map for {arch}: name a --target, see README.md"),
     };
     let out = PathBuf::from(env::var("OUT_DIR").expect("cargo says where to"));
     let map = PathBuf::from("memory").join(map);

@@ -667,7 +667,17 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
 
     /// Whether outputs or frames have no room for another event.
     pub(crate) fn must_stop(&self) -> bool {
-        self.completions.is_full() || self.egress.is_full() || self.packets.available() < PACKETS_PER_EVENT
+        self.completions.is_full() || self.egress.is_full() || self.lacks_frames()
+    }
+
+    /// The same of a partition that catches up. In the past it has no outputs: a flow that had ended there would have
+    /// ended the episode, and partitions with frames from outside are not parked.
+    pub(crate) fn must_stop_on_the_way(&self, is_past: bool) -> bool {
+        if is_past { self.lacks_frames() } else { self.must_stop() }
+    }
+
+    fn lacks_frames(&self) -> bool {
+        self.packets.available() < PACKETS_PER_EVENT
     }
 
     fn end_of_run(&mut self, limit: SimTime, next: EventKey) -> Step {

@@ -14,7 +14,7 @@ use core::panic::PanicInfo;
 use defmt_semihosting as _;
 use semihosting::{eprint, eprintln, fs, process};
 use static_cell::ConstStaticCell;
-use wormhole_firmware_scenario::{KERNEL_WORDS, Memory, kernel_words, run};
+use wormhole_firmware_scenario::{KERNEL_WORDS, LIMITS, Memory, kernel_words, run};
 use wormhole_kernel::accel::Tier;
 
 /// Exit codes, besides 0.
@@ -35,7 +35,7 @@ fn main() -> ! {
     for (tier, name, file) in RUNS {
         defmt::info!("tier {=str}", name);
         eprintln!("tier {name}");
-        match run(tier, memory) {
+        match run(tier, &LIMITS, memory) {
             Ok(report) => {
                 eprint!("{report}");
                 if fs::write(file, report.memo).is_err() {

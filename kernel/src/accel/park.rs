@@ -429,7 +429,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             let (lane, lane_due) = self.lanes.first();
             let from_lane = lane_due < self.next_timer;
             let next = lane_due.min(self.next_timer);
-            if next >= present.current() || self.must_stop() {
+            if next >= present.current() || self.must_stop_on_the_way(next.at < present.now()) {
                 break;
             }
             self.clock.advance(next);

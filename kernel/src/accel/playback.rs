@@ -44,7 +44,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             let is_one = !of.is_none() && is_spoilt == 0 && began == self.now();
             is_one && self.arena.get(of) == self.arena.get(key)
         };
-        self.leaders.list.iter().find(|(of, id)| *of == name && is_it(*id)).map(|(_, id)| *id)
+        self.leaders.list.iter().find(|(of, id)| *of == name as u32 && is_it(*id)).map(|(_, id)| *id)
     }
 
     /// Whether a partition may follow: no buffer is felt as yet. What it may come to have in switches is not known; it
