@@ -28,41 +28,41 @@ pub struct EventKey {
 
 // Keys are compared several times an event: as one wide integer that takes no branch.
 impl PartialOrd for EventKey {
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn partial_cmp(&self, other: &EventKey) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn lt(&self, other: &EventKey) -> bool {
         self.wide() < other.wide()
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn le(&self, other: &EventKey) -> bool {
         self.wide() <= other.wide()
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn gt(&self, other: &EventKey) -> bool {
         self.wide() > other.wide()
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn ge(&self, other: &EventKey) -> bool {
         self.wide() >= other.wide()
     }
 }
 
 impl Ord for EventKey {
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn cmp(&self, other: &EventKey) -> Ordering {
         self.wide().cmp(&other.wide())
     }
 }
 
 impl EventKey {
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn wide(&self) -> u128 {
         (self.at.0 as u128) << 64 | self.tie.0 as u128
     }
@@ -155,19 +155,19 @@ impl Clock {
     }
 
     /// Present simulated time.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub fn now(&self) -> SimTime {
         self.current.at
     }
 
     /// Key of the event being executed.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub fn current(&self) -> EventKey {
         self.current
     }
 
     /// Moves on to `key`, not before now. A command given after the events of an instant may add to that instant.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub fn advance(&mut self, key: EventKey) {
         debug_assert!(key.at >= self.current.at, "time runs backwards: {:?} after {:?}", key, self.current);
         self.issued = select_unpredictable(key.at == self.current.at, self.issued, 0);
@@ -175,7 +175,7 @@ impl Clock {
     }
 
     /// The key of something scheduled now for `delay` later.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub fn issue(&mut self, delay: Span) -> EventKey {
         let tie = Tie::new(delay, self.issued);
         self.issued += 1;
@@ -247,7 +247,7 @@ impl TimerMap {
     }
 
     /// The timer of an event.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub fn timer(&self, event: Event) -> TimerId {
         let (owner, slot) = match event {
             Event::Arrive(p) => (p.0, 0),
@@ -264,7 +264,7 @@ impl TimerMap {
     }
 
     /// The event of a timer.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub fn event(&self, timer: TimerId) -> Event {
         let (owner, slot) = (timer.0 / TIMERS_PER_OWNER as u32, timer.0 % TIMERS_PER_OWNER as u32);
         if owner < self.ports {

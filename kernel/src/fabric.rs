@@ -78,7 +78,7 @@ impl PortInfo {
     }
 
     /// Whether the link is up.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub fn is_up(&self) -> bool {
         self.up != 0
     }
@@ -164,13 +164,13 @@ impl<'a> Fabric<'a> {
     }
 
     /// Whether the node is a host.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub fn is_host(&self, node: NodeId) -> bool {
         self.nodes[node.index()].kind == NodeKind::Host as u32
     }
 
     /// A port.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub fn port(&self, port: PortId) -> &PortInfo {
         &self.ports[port.index()]
     }
@@ -192,7 +192,7 @@ impl<'a> Fabric<'a> {
     }
 
     /// The node at the other end of a port's link.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub fn neighbour(&self, port: PortId) -> NodeId {
         self.port(self.port(port).peer).node
     }

@@ -132,7 +132,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     }
 
     /// Asks the router for the paths of a queue pair again, if links have changed since.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn refresh_paths(&mut self, qp: QpId) {
         if self.qps.slots[qp.index()].path_epoch != self.route_epoch {
             self.find_paths(qp);
@@ -197,7 +197,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
 /// Sending.
 impl<M: Models, O: Observer> Kernel<'_, M, O> {
     /// Sends the next frame of a NIC port: acknowledgements first, then data as the NIC's policy chooses.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn try_send_host(&mut self, port: PortId) {
         if self.is_busy(port) || !self.fabric.port(port).is_up() {
             return;
@@ -247,7 +247,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         queue.frames.head().map_or(CONTROL_PRIORITY, |id| self.packets.get(id).priority)
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn send_data(&mut self, port: PortId, qp: QpId) {
         self.refresh_paths(qp);
         let now = self.clock.now();
@@ -330,7 +330,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
 
 /// Receiving.
 impl<M: Models, O: Observer> Kernel<'_, M, O> {
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn frame_reaches_host(&mut self, node: NodeId, port: PortId, id: PacketId) {
         match self.packets.get(id).kind() {
             PacketKind::Data => self.data_arrives(id),
@@ -364,7 +364,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     }
 
     /// The receiver: in-order data is acknowledged, a gap asks the sender to go back (ns-3 `ReceiverCheckSeq`).
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn data_arrives(&mut self, id: PacketId) {
         let packet = self.packets.get(id);
         let qp = packet.qp();
@@ -401,7 +401,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     }
 
     /// Turns a data packet into its acknowledgement: mark, time stamp and telemetry stay as they are.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn acknowledge(&mut self, qp: QpId, id: PacketId, kind: PacketKind) {
         self.refresh_paths(qp);
         let slot = &self.qps.slots[qp.index()];
@@ -422,7 +422,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     }
 
     /// The sender (ns-3 `ReceiveAck`).
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn ack_arrives(&mut self, id: PacketId, nack: bool) {
         let packet = self.packets.get(id);
         let qp = packet.qp();
@@ -482,7 +482,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     }
 
     /// Takes over what a congestion control has decided.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn apply(&mut self, qp: QpId, out: &CcaOut) {
         for (timer, delay) in out.timers.iter().enumerate() {
             if let Some(delay) = *delay {
@@ -493,7 +493,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         self.apply_control(qp, out);
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn apply_control(&mut self, qp: QpId, out: &CcaOut) {
         let control = SendControl { window: out.control.window.max(1), rate: out.control.rate };
         if out.repace {
@@ -560,7 +560,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     }
 
     /// Frees the slot of a queue pair that is out of its NIC's queue and of which no frame is left.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn retire_if_done(&mut self, qp: QpId) {
         let slot = &self.qps.slots[qp.index()];
         if slot.frames == 0 && slot.state() == QpState::Retired {
@@ -570,7 +570,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     }
 
     /// Starts the retransmission time-out again. Its event is only moved when it comes due too early.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn restart_timeout(&mut self, qp: QpId) {
         if self.models.transport.timeout.is_none() {
             return;

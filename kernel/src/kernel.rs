@@ -42,7 +42,7 @@ use crate::router::{RouteKey, Router};
 use crate::scheduler::PRIORITIES;
 use crate::timing::LinkTiming;
 use crate::transport::Transport;
-use crate::units::{SimTime, Span};
+use crate::units::{PS_PER_S, SimTime, Span, quotient};
 
 /// Frames one event can make at most: a data packet, a PAUSE and a RESUME, and one to spare.
 pub(crate) const PACKETS_PER_EVENT: usize = 4;
@@ -234,7 +234,7 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
             + Inputs::words(limits.inputs)
             + Ring::<Completion>::words(limits.outputs)
             + Ring::<ExternalFrame>::words(limits.outputs)
-            + Partitions::words(Self::accelerated(limits, limits.active_flows))
+            + Partitions::words(Self::accelerated(limits, Partitions::most(limits.active_flows, ports)))
             + words_for::<u64>(Self::accelerated(limits, size.nodes))
             + words_for::<QueueBounds>(Self::accelerated(limits, ports))
             + Arena::words(limits.snapshot_words)
@@ -250,6 +250,8 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
     ///
     /// # Errors
     /// [`Error::Capacity`] if there are too few words; [`Error::BadLink`], [`Error::ZeroRate`] for a bad fabric.
+    // Not inlined: a kernel is large, and that of the making is off the stack again when it returns.
+    #[inline(never)]
     pub fn new(
         words: &'a mut [u64],
         nodes: &[NodeKind],
@@ -264,6 +266,7 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
         let horizon = typical_hop(&models, &fabric);
         let ports = fabric.port_count();
         let telemetry = models.telemetry_needed();
+        let most_partitions = Self::accelerated(limits, Partitions::most(limits.active_flows, ports));
         let mut kernel = Kernel {
             models,
             observer,
@@ -298,7 +301,7 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
             stops_at_completions: false,
             acceleration: Acceleration::default(),
             skipped: Skipped::default(),
-            partitions: Partitions::carve(carver, Self::accelerated(limits, limits.active_flows))?,
+            partitions: Partitions::carve(carver, most_partitions)?,
             reserve: carver.take(Self::accelerated(limits, nodes.len()))?,
             queue_bounds: carver.take(Self::accelerated(limits, ports))?,
             arena: Arena::carve(carver, limits.snapshot_words)?,
@@ -501,7 +504,7 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
         let data = Transport::data_bytes(self.models.transport.mtu, needs.header_bytes);
         let rtt = time(&out, data) + time(&back, Transport::ack_bytes(needs.header_bytes));
         let bottleneck = out.iter().map(|&p| self.fabric.port(p).rate.0).min().unwrap_or(0);
-        let bdp = rtt.0 as u128 * bottleneck as u128 / 8 / crate::units::PS_PER_S as u128;
+        let bdp = quotient(rtt.0 as u128 * bottleneck as u128, 8 * PS_PER_S as u128);
         Ok((rtt, u64::try_from(bdp).unwrap_or(u64::MAX).max(1)))
     }
 
@@ -664,7 +667,17 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
 
     /// Whether outputs or frames have no room for another event.
     pub(crate) fn must_stop(&self) -> bool {
-        self.completions.is_full() || self.egress.is_full() || self.packets.available() < PACKETS_PER_EVENT
+        self.completions.is_full() || self.egress.is_full() || self.lacks_frames()
+    }
+
+    /// The same of a partition that catches up. In the past it has no outputs: a flow that had ended there would have
+    /// ended the episode, and partitions with frames from outside are not parked.
+    pub(crate) fn must_stop_on_the_way(&self, is_past: bool) -> bool {
+        if is_past { self.lacks_frames() } else { self.must_stop() }
+    }
+
+    fn lacks_frames(&self) -> bool {
+        self.packets.available() < PACKETS_PER_EVENT
     }
 
     fn end_of_run(&mut self, limit: SimTime, next: EventKey) -> Step {
@@ -718,7 +731,7 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
 
     // Helpers of several parts.
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn schedule(&mut self, event: Event, key: EventKey) {
         let timer = self.timers.timer(event);
         let replaces_first = self.next_timer < key && self.events.pending(timer) == Some(self.next_timer);
@@ -744,7 +757,7 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
     }
 
     /// A slot for a new frame. The last few are a reserve for what one event may still need.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn new_frame(&mut self, packet: Packet) -> PacketId {
         let id = self.packets.insert(packet);
         self.interrupted |= self.packets.available() < PACKETS_PER_EVENT;
@@ -798,7 +811,7 @@ fn typical_hop<M: Models>(models: &ModelSet<'_, M>, fabric: &Fabric<'_>) -> Span
 }
 
 /// Index of a port's queue of a priority.
-#[inline(always)]
+#[cfg_attr(target_pointer_width = "64", inline(always))]
 pub(crate) fn queue_index(port: PortId, priority: u8) -> usize {
     port.index() * PRIORITIES + priority as usize
 }

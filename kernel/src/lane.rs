@@ -58,7 +58,7 @@ impl Lanes {
     };
 
     /// The lane whose head is due first, and when.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn first(&self) -> (usize, EventKey) {
         let (mut lane, mut least) = (0, self.at[0]);
         for (index, at) in self.at[..self.used].iter().enumerate().skip(1) {
@@ -70,19 +70,19 @@ impl Lanes {
         (lane, EventKey { at: least, tie: self.tie[lane] })
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn set_due(&mut self, lane: usize, due: EventKey) {
         self.at[lane] = due.at;
         self.tie[lane] = due.tie;
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn kind(&self, lane: usize) -> LaneKind {
         self.lanes[lane].kind
     }
 
     /// A lane of this kind and delay. `hint` is where the last one like it went.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn find(&mut self, kind: LaneKind, delay: Span, hint: &mut u8) -> Option<usize> {
         let lane = &self.lanes[*hint as usize % LANES];
         if lane.delay == delay && lane.kind == kind {
@@ -129,7 +129,7 @@ impl Lanes {
     }
 
     /// Appends to a lane; gives the tail to link the new one to, unless the lane was empty.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn append(&mut self, lane: usize, id: u32, due: EventKey) -> Option<u32> {
         let state = &mut self.lanes[lane];
         let tail = core::mem::replace(&mut state.tail, id);
@@ -141,7 +141,7 @@ impl Lanes {
         Some(tail)
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn push_frame(&mut self, lane: usize, packets: &mut PacketPool<'_>, id: PacketId) {
         let packet = packets.get_mut(id);
         packet.next = NONE;
@@ -151,7 +151,7 @@ impl Lanes {
         }
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn pop_frame(&mut self, lane: usize, packets: &PacketPool<'_>) -> PacketId {
         let id = PacketId(self.lanes[lane].head);
         let next = packets.get(id).next;
@@ -161,7 +161,7 @@ impl Lanes {
         id
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn push_port(&mut self, lane: usize, ports: &mut [Port], port: PortId) {
         let state = &mut ports[port.index()];
         state.next_done = NONE;
@@ -171,7 +171,7 @@ impl Lanes {
         }
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn pop_port(&mut self, lane: usize, ports: &[Port]) -> PortId {
         let port = PortId(self.lanes[lane].head);
         let next = ports[port.index()].next_done;

@@ -30,6 +30,7 @@ pub mod queue;
 mod ring;
 pub mod router;
 pub mod scheduler;
+mod sort;
 mod switch;
 pub mod timing;
 pub mod transport;

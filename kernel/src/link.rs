@@ -19,13 +19,13 @@ use crate::units::Span;
 
 impl<M: Models, O: Observer> Kernel<'_, M, O> {
     /// Whether the transmitter of `port` is still at work. When it is done it looks for more.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn is_busy(&self, port: PortId) -> bool {
         self.ports[port.index()].idle_from > self.clock.current()
     }
 
     /// Puts a frame on the wire. The transmitter must be idle and the link up.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn transmit(&mut self, port: PortId, id: PacketId) {
         let state = &mut self.ports[port.index()];
         let packet = self.packets.get_mut(id);
@@ -44,7 +44,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         self.await_arrival(port, id, bytes, time + delay);
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn await_tx_done(&mut self, port: PortId, bytes: u32, time: Span) {
         let state = &mut self.ports[port.index()];
         match self.lanes.find(LaneKind::TxDone, time, &mut state.lane_hints(bytes).tx_done) {
@@ -56,7 +56,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         }
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn await_arrival(&mut self, port: PortId, id: PacketId, bytes: u32, delay: Span) {
         let state = &mut self.ports[port.index()];
         match self.lanes.find(LaneKind::Arrival, delay, &mut state.lane_hints(bytes).arrival) {
@@ -89,7 +89,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     }
 
     /// The head of a lane is due.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn lane_due(&mut self, lane: usize) {
         match self.lanes.kind(lane) {
             LaneKind::Arrival => {
@@ -104,7 +104,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     }
 
     /// A frame reaches the other end of its wire.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn frame_arrives(&mut self, id: PacketId) {
         self.on_wire -= 1;
         let port = self.packets.get(id).ingress();
@@ -135,7 +135,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     }
 
     /// Sends what may be sent next out of `port`, if it is idle.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn try_send(&mut self, port: PortId) {
         if self.ports[port.index()].at_host != 0 {
             self.try_send_host(port);
@@ -154,7 +154,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     }
 
     /// Gives a frame's slot back.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn free_frame(&mut self, id: PacketId) {
         let packet = self.packets.get(id);
         let qp = packet.qp();

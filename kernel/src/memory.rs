@@ -13,8 +13,9 @@ pub struct Carver<'a> {
     words: &'a mut [u64],
 }
 
-/// Words of a cache line. Tables begin at one, so that items of a line's size take one line, not two.
-const LINE_WORDS: usize = 8;
+/// Words of a cache line. Tables begin at one, so that items of a line's size take one line, not two. Microcontrollers
+/// have little memory and no cache before it.
+const LINE_WORDS: usize = if cfg!(target_pointer_width = "64") { 8 } else { 1 };
 
 /// How many words a table of `n` items of type `T` takes at most: its alignment is not known beforehand.
 pub const fn words_for<T>(n: usize) -> usize {

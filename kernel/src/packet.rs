@@ -66,7 +66,7 @@ const _: () = assert!(size_of::<Packet>() == 64);
 
 impl Packet {
     /// What the frame is.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub fn kind(&self) -> PacketKind {
         match self.kind {
             0 => PacketKind::Data,
@@ -78,18 +78,18 @@ impl Packet {
         }
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn is_data(&self) -> bool {
         self.kind == PacketKind::Data as u8
     }
 
     /// Whether this is a PFC frame.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn is_pfc(&self) -> bool {
         self.kind == PacketKind::Pause as u8 || self.kind == PacketKind::Resume as u8
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn set_kind(&mut self, kind: PacketKind) {
         self.kind = kind as u8;
     }
@@ -100,12 +100,12 @@ impl Packet {
     }
 
     /// Whether the ECN mark is set.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub fn is_marked(&self) -> bool {
         self.marked != 0
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn mark(&mut self) {
         self.marked = 1;
     }
@@ -141,7 +141,7 @@ impl<'a> PacketPool<'a> {
         })
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn available(&self) -> usize {
         self.packets.len() - self.live as usize
     }
@@ -158,7 +158,7 @@ impl<'a> PacketPool<'a> {
     ///
     /// # Panics
     /// If none is [`available`](Self::available): the event loop checks before every event.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn insert(&mut self, packet: Packet) -> PacketId {
         self.live += 1;
         let id = match self.free.head() {
@@ -175,7 +175,7 @@ impl<'a> PacketPool<'a> {
         id
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn remove(&mut self, id: PacketId) {
         self.live -= 1;
         self.packets[id.index()].next = self.free.head.0;
@@ -204,19 +204,19 @@ impl<'a> PacketPool<'a> {
         self.insert(packet)
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn get(&self, id: PacketId) -> &Packet {
         &self.packets[id.index()]
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn get_mut(&mut self, id: PacketId) -> &mut Packet {
         &mut self.packets[id.index()]
     }
 
     /// Appends telemetry to a packet. When the header is full, records wrap around (as in HPCC's INT header) and
     /// the count tells.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn push_hop(&mut self, id: PacketId, hop: IntHop) {
         let packet = &mut self.packets[id.index()];
         self.hops[id.index()][packet.int_hops as usize % MAX_INT_HOPS] = hop;
@@ -228,7 +228,7 @@ impl<'a> PacketPool<'a> {
         self.hops[id.index()][hop as usize % MAX_INT_HOPS] = record;
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn hops(&self, id: PacketId) -> &[IntHop] {
         let count = self.packets[id.index()].int_hops as usize;
         if count == 0 { &[] } else { &self.hops[id.index()][..count.min(MAX_INT_HOPS)] }
@@ -246,12 +246,12 @@ pub(crate) struct PacketList {
 impl PacketList {
     pub(crate) const EMPTY: PacketList = PacketList { head: PacketId::NONE, tail: PacketId::NONE };
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn is_empty(&self) -> bool {
         self.head.is_none()
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn head(&self) -> Option<PacketId> {
         (!self.is_empty()).then_some(self.head)
     }
@@ -264,7 +264,7 @@ impl PacketList {
         })
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn push(&mut self, pool: &mut PacketPool<'_>, id: PacketId) {
         pool.get_mut(id).next = PacketId::NONE.0;
         if self.is_empty() {
@@ -275,7 +275,7 @@ impl PacketList {
         self.tail = id;
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn pop(&mut self, pool: &PacketPool<'_>) -> Option<PacketId> {
         let id = self.head()?;
         self.head = PacketId(pool.get(id).next);

@@ -18,7 +18,7 @@ use crate::transport::PFC_BYTES;
 
 impl<M: Models, O: Observer> Kernel<'_, M, O> {
     /// A frame has come in at `ingress` of switch `node`.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn forward(&mut self, node: NodeId, ingress: PortId, id: PacketId) {
         let Some(out) = self.egress_port(node, id) else {
             return self.drop_frame(ingress, id);
@@ -54,7 +54,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     }
 
     /// Which port a frame leaves by: from the kept path of its flow, or from the router.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn egress_port(&mut self, node: NodeId, id: PacketId) -> Option<PortId> {
         let packet = self.packets.get(id);
         let kept = M::Router::PER_FLOW && packet.epoch == self.route_epoch && (packet.hop as usize) < CACHED_HOPS;
@@ -82,7 +82,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         }
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn enqueue(&mut self, port: PortId, priority: u8, id: PacketId) {
         let bytes = self.packets.get(id).bytes as u64;
         let queue = &mut self.queues[queue_index(port, priority)];
@@ -93,7 +93,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         state.backlog += bytes;
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn dequeue(&mut self, port: PortId, priority: u8) -> Option<PacketId> {
         let queue = &mut self.queues[queue_index(port, priority)];
         let id = queue.frames.pop(&self.packets)?;
@@ -111,7 +111,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     }
 
     /// Sends the next frame of a switch port, if it is idle and has one that is not paused.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn try_send_switch(&mut self, port: PortId) {
         let busy = self.is_busy(port);
         let state = &mut self.ports[port.index()];
@@ -132,7 +132,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     }
 
     /// Sends a frame that has left its queue.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn send_frame(&mut self, port: PortId, priority: u8, id: PacketId) {
         if priority != CONTROL_PRIORITY {
             self.leave_buffer_marked(port, priority, id);
@@ -142,7 +142,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     }
 
     /// A frame leaves: its buffer is given back, it may be marked, and its sender may go on.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn leave_buffer_marked(&mut self, port: PortId, priority: u8, id: PacketId) {
         let ingress = self.give_back(port, id, priority);
         let left_behind = self.queues[queue_index(port, priority)].bytes;
@@ -172,7 +172,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         }
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn give_back(&mut self, port: PortId, id: PacketId, priority: u8) -> PortId {
         let packet = self.packets.get(id);
         let ingress = packet.ingress();
@@ -186,7 +186,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         ingress
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn append_telemetry(&mut self, port: PortId, id: PacketId) {
         if self.packets.get(id).telemetry == 0 {
             return;
@@ -201,7 +201,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         self.packets.push_hop(id, self.models.telemetry.record(hop, port));
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn pause_if_needed(&mut self, node: NodeId, ingress: PortId, priority: u8) {
         let bit = 1 << priority;
         let already = self.ports[ingress.index()].pausing & bit != 0;
@@ -211,7 +211,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         }
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn resume_if_possible(&mut self, ingress: PortId, priority: u8) {
         let bit = 1 << priority;
         if self.ports[ingress.index()].pausing & bit == 0 {
@@ -224,7 +224,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         }
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn buffer_says(
         &self,
         node: NodeId,

@@ -1,6 +1,6 @@
 //! How long a frame takes on the wire.
 
-use crate::units::{BitRate, Span};
+use crate::units::{BitRate, PS_PER_S, Span, quotient};
 
 /// The rounding rule of serialisation times: what tells the profiles `ps` and `ns3` apart.
 ///
@@ -23,13 +23,12 @@ impl LinkTiming for PsTiming {
 
     #[inline]
     fn serialise(&self, bytes: u32, rate: BitRate) -> Span {
-        const PS_PER_S: u64 = crate::units::PS_PER_S;
         let bits = bytes as u64 * 8;
         // 64 bits hold bits * 10^12 up to frames of 2.3 MB; the 128-bit division costs ten times as much.
         match bits.checked_mul(PS_PER_S) {
             Some(product) => Span(product.div_ceil(rate.0)),
             None => {
-                let span = (bits as u128 * PS_PER_S as u128).div_ceil(rate.0 as u128);
+                let span = quotient(bits as u128 * PS_PER_S as u128 + rate.0 as u128 - 1, rate.0 as u128);
                 Span(u64::try_from(span).unwrap_or(u64::MAX))
             }
         }

@@ -79,6 +79,19 @@ impl BitRate {
     }
 }
 
+/// `dividend / divisor`, rounded down.
+///
+/// Targets of 32 bits have no routine for this: each `/` would be a division of its own, of about 1 KiB. So there is
+/// one, here.
+///
+/// # Panics
+/// If the divisor is 0.
+#[cfg_attr(target_pointer_width = "64", inline(always))]
+#[cfg_attr(not(target_pointer_width = "64"), inline(never))]
+pub fn quotient(dividend: u128, divisor: u128) -> u128 {
+    dividend / divisor
+}
+
 impl Add<Span> for SimTime {
     type Output = SimTime;
     fn add(self, by: Span) -> SimTime {

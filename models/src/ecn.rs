@@ -7,7 +7,7 @@ use wormhole_kernel::fabric::PortInfo;
 use wormhole_kernel::ids::PortId;
 use wormhole_kernel::marker::Marker;
 use wormhole_kernel::model::{ConfigHash, ModelId};
-use wormhole_kernel::units::BitRate;
+use wormhole_kernel::units::{BitRate, quotient};
 
 /// Marking thresholds of ports of one rate.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -25,7 +25,7 @@ pub struct Thresholds {
 impl Thresholds {
     /// These thresholds in proportion to another rate.
     pub fn scaled_to(&self, rate: BitRate) -> Thresholds {
-        let scale = |bytes: u64| (bytes as u128 * rate.0 as u128 / self.rate.0.max(1) as u128) as u64;
+        let scale = |bytes: u64| quotient(bytes as u128 * rate.0 as u128, self.rate.0.max(1) as u128) as u64;
         Thresholds { rate, kmin: scale(self.kmin), kmax: scale(self.kmax), pmax: self.pmax }
     }
 }

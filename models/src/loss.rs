@@ -1,4 +1,4 @@
-//! Random frame loss on links.
+//! Random frame loss on links, or none.
 
 use crate::hash::mix;
 use crate::mrg32k3a::Mrg32k3a;
@@ -68,6 +68,27 @@ impl LossModel for BernoulliLoss {
     }
 }
 
+/// Nothing is lost, whatever the probabilities of links. Takes a byte a link.
+#[derive(Clone, Copy, Debug)]
+pub struct NoLoss;
+
+impl LossModel for NoLoss {
+    /// Nothing; but a table has items of some size.
+    type Link = u8;
+
+    fn id(&self) -> ModelId {
+        ModelId { name: "no-loss", version: 1, config: 0 }
+    }
+
+    fn link(&self, _link: LinkId) -> u8 {
+        0
+    }
+
+    fn loses(&self, _state: &mut u8, _loss: u64) -> bool {
+        false
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,6 +100,12 @@ mod tests {
             let lost = (0..100_000).filter(|_| model.loses(&mut state, loss_fraction(0.01))).count();
             assert!((900..1_100).contains(&lost), "{model:?}: {lost}");
         }
+    }
+
+    #[test]
+    fn no_loss_loses_nothing() {
+        let mut state = NoLoss.link(LinkId(0));
+        assert!((0..1_000).all(|_| !NoLoss.loses(&mut state, u64::MAX)));
     }
 
     #[test]

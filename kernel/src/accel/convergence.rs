@@ -20,7 +20,7 @@ use crate::ids::{PartitionId, QpId};
 use crate::kernel::Kernel;
 use crate::models::Models;
 use crate::observer::Observer;
-use crate::units::{SimTime, Span};
+use crate::units::{SimTime, Span, quotient};
 
 const MOTION_HEADER: usize = 3;
 
@@ -164,7 +164,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let (mtu, mut least) = (self.models.transport.mtu, u128::MAX);
         self.each_ledger_entry(id, ledger, |qp, before| {
             let bytes = u128::from(qp.snd_una.wrapping_sub(*before)).max(1);
-            least = least.min(bytes_to_its_end(qp, mtu) * u128::from(span.0) / bytes);
+            least = least.min(quotient(bytes_to_its_end(qp, mtu) * u128::from(span.0), bytes));
         });
         Span(u64::try_from(least).unwrap_or(u64::MAX))
     }

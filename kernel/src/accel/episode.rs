@@ -95,8 +95,8 @@ impl Episode {
 #[derive(Clone, Default)]
 pub(crate) struct Leaders {
     pub(super) at: SimTime,
-    /// Names of their keys. What does not fit is not followed.
-    pub(super) list: heapless::Vec<(u64, PartitionId), 64>,
+    /// Half of the names of their keys: whole keys are compared after that. What does not fit is not followed.
+    pub(super) list: heapless::Vec<(u32, PartitionId), 64>,
 }
 
 /// Looking partitions up.
@@ -214,7 +214,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             self.record(id, episode);
             if self.partitions.get(id).episode.is_recording() {
                 // More distinct patterns at once than fit are not followed.
-                let _ = self.leaders.list.push((name, id));
+                let _ = self.leaders.list.push((name as u32, id));
             }
             if let Some(value) = motion {
                 // Simulated from there on, and recorded as a whole.

@@ -73,7 +73,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     pub(super) fn write_key(&mut self, id: PartitionId, start: Block, precision: Precision) -> Option<Block> {
         let mut edges = 0;
         for_each_qp!(self, id, qp, {
-            self.each_port(qp, |_, _, _| edges += 1);
+            self.each_port(qp, &mut |_, _, _| edges += 1);
         });
         let (qps, ports) = counts(self.arena.get(start));
         let most = KEY_HEADER
@@ -140,7 +140,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         }
         let at = key.at;
         key.put(0);
-        self.each_port(qp, |kernel, port, is_data| {
+        self.each_port(qp, &mut |kernel, port, is_data| {
             key.words[at] += if is_data { 1 } else { 1 << 32 };
             key.put(u64::from(kernel.ports[port.index()].local));
         });

@@ -14,6 +14,7 @@ use crate::ids::{PartitionId, PortId, QpId};
 use crate::kernel::Kernel;
 use crate::models::Models;
 use crate::observer::Observer;
+use crate::sort::sort_by_key;
 
 /// Rounds of refinement at most: beyond, the order of the lists decides, which may cost misses.
 const ROUNDS: u32 = 64;
@@ -25,7 +26,7 @@ struct Colours<'w> {
     qps: &'w mut [u64],
     ports: &'w mut [u64],
     sums: &'w mut [u64],
-    /// A colour and an id.
+    /// A colour, and a place in the list with an id.
     sorted: &'w mut [[u64; 2]],
 }
 
@@ -102,13 +103,14 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let (now, mut senders) = (self.clock.current(), 0);
         for_each_port!(self, id, port, {
             if self.ports[port.index()].idle_from > now {
-                colours.sorted[senders] = [u64::from(port.0), 0];
+                colours.sorted[senders] = [u64::from(port.0), senders as u64];
                 senders += 1;
             }
         });
         let ports = &*self.ports;
         let senders = &mut colours.sorted[..senders];
-        senders.sort_unstable_by_key(|[port, _]| ports[*port as usize].idle_from);
+        // Of partitions that were moved in time, two may have the same: then the order is that of the list.
+        sort_by_key(senders, |[port, place]| (ports[*port as usize].idle_from, *place));
         for (rank, [port, _]) in senders.iter().enumerate() {
             let colour = &mut colours.ports[ports[*port as usize].local as usize];
             *colour = mix(*colour, rank as u64);
@@ -122,7 +124,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             let slot = self.qps.slots[qp.index()];
             if slot.is_open() {
                 let (mut hop, colour) = (0, colours.qps[slot.local as usize]);
-                self.each_port(qp, |kernel, port, is_data| {
+                self.each_port(qp, &mut |kernel, port, is_data| {
                     let sum = &mut colours.sums[kernel.ports[port.index()].local as usize];
                     *sum = sum.wrapping_add(mix(mix(colour, hop), u64::from(is_data)));
                     hop += 1;
@@ -134,7 +136,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             let slot = self.qps.slots[qp.index()];
             if slot.is_open() {
                 let mut colour = colours.qps[slot.local as usize];
-                self.each_port(qp, |kernel, port, _| {
+                self.each_port(qp, &mut |kernel, port, _| {
                     colour = mix(colour, colours.ports[kernel.ports[port.index()].local as usize]);
                 });
                 colours.qps[slot.local as usize] = colour;
@@ -167,7 +169,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         });
         let sorted = &mut colours.sorted[..colours.qps.len()];
         // Of one colour, the order is that of the list.
-        sorted.sort_unstable_by_key(|[colour, member]| (*colour, *member >> 32));
+        sort_by_key(sorted, |pair| *pair);
         distinct(sorted)
     }
 
@@ -176,8 +178,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             let local = self.ports[port.index()].local as usize;
             colours.sorted[local] = [colours.ports[local], u64::from(port.0) | (local as u64) << 32];
         });
-        let sorted = &mut colours.sorted[..colours.ports.len()];
-        sorted.sort_unstable_by_key(|[colour, member]| (*colour, *member >> 32));
+        sort_by_key(&mut colours.sorted[..colours.ports.len()], |pair| *pair);
     }
 
     fn thread_qps(&mut self, id: PartitionId, colours: &Colours<'_>) {

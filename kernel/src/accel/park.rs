@@ -5,6 +5,7 @@
 //! set up as of then. In an exact stretch the last part of a period is simulated, on the partition's own, up to the
 //! present.
 
+use super::Looks;
 use super::arena::{Arena, Block};
 use super::partition::{for_each_port, for_each_qp};
 use crate::buffer::BufferManager;
@@ -22,7 +23,7 @@ use crate::queue::EventQueue;
 use crate::router::Router;
 use crate::scheduler::PRIORITIES;
 use crate::transport::Transport;
-use crate::units::{SimTime, Span};
+use crate::units::{SimTime, Span, quotient};
 use bytemuck::{Pod, Zeroable};
 
 /// Words of a ledger per port and per queue pair.
@@ -82,7 +83,7 @@ impl Share {
     /// This share of what a counter has grown, a multiple of `unit`.
     fn of(self, now: u64, before: u64, unit: u64) -> u64 {
         let grown = u128::from(now.wrapping_sub(before));
-        let share = grown * u128::from(self.of) / u128::from(self.per.max(1));
+        let share = quotient(grown * u128::from(self.of), u128::from(self.per.max(1)));
         let share = u64::try_from(share).unwrap_or(u64::MAX);
         share - share % unit.max(1)
     }
@@ -375,7 +376,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let header = self.qps.slots[qp.index()].header;
         let data = u64::from(Transport::data_bytes(self.models.transport.mtu, header));
         let ack = u64::from(Transport::ack_bytes(header));
-        self.each_port(qp, |kernel, port, is_data| {
+        self.each_port(qp, &mut |kernel, port, is_data| {
             kernel.count_sent(port, packets, packets * if is_data { data } else { ack });
         });
     }
@@ -408,8 +409,10 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         self.is_catching_up = true;
         let present = self.clock;
         let main_timer = self.next_timer;
-        let lanes = core::mem::replace(&mut self.lanes, Lanes::EMPTY);
-        let looks = core::mem::take(&mut self.looks);
+        let mut lanes = Lanes::EMPTY;
+        core::mem::swap(&mut self.lanes, &mut lanes);
+        let mut looks = Looks::new();
+        core::mem::swap(&mut self.looks, &mut looks);
         core::mem::swap(&mut self.events, &mut self.side_events);
         self.clock = Clock::beginning_of(start);
         self.next_timer = EventKey::NEVER;
@@ -418,7 +421,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             let (lane, lane_due) = self.lanes.first();
             let from_lane = lane_due < self.next_timer;
             let next = lane_due.min(self.next_timer);
-            if next >= present.current() || self.must_stop() {
+            if next >= present.current() || self.must_stop_on_the_way(next.at < present.now()) {
                 break;
             }
             self.clock.advance(next);
@@ -433,18 +436,19 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             }
         }
         self.is_catching_up = false;
-        let side = core::mem::replace(&mut self.lanes, lanes);
+        core::mem::swap(&mut self.lanes, &mut lanes);
         core::mem::swap(&mut self.events, &mut self.side_events);
         self.clock = present;
         self.next_timer = main_timer;
-        for qp in core::mem::replace(&mut self.looks, looks) {
-            self.ask_for_look(qp);
+        core::mem::swap(&mut self.looks, &mut looks);
+        for qp in &looks {
+            self.ask_for_look(*qp);
         }
-        self.bring_over(side);
+        self.bring_over(&mut lanes);
     }
 
     /// Brings over what is pending after a partition has caught up.
-    fn bring_over(&mut self, mut side: Lanes) {
+    fn bring_over(&mut self, side: &mut Lanes) {
         let (mut frames, mut sending) = (PacketList::EMPTY, PortId::NONE);
         let mut last_sending = PortId::NONE;
         loop {

@@ -120,14 +120,19 @@ pub(crate) struct Partitions<'a> {
 }
 
 impl<'a> Partitions<'a> {
-    /// There are at most as many as flows.
-    pub(crate) const fn words(qps: usize) -> usize {
-        words_for::<Partition>(qps)
+    /// As many as there can be at once: each has a flow, and the NIC ports at both of its ends. One more is about to be
+    /// merged into those whose ports it shares.
+    pub(crate) fn most(qps: usize, ports: usize) -> usize {
+        qps.min(ports / 2 + 1)
     }
 
-    pub(crate) fn carve(carver: &mut Carver<'a>, qps: usize) -> Result<Self, CapacityError> {
+    pub(crate) const fn words(partitions: usize) -> usize {
+        words_for::<Partition>(partitions)
+    }
+
+    pub(crate) fn carve(carver: &mut Carver<'a>, partitions: usize) -> Result<Self, CapacityError> {
         Ok(Partitions {
-            slots: carver.take(qps)?,
+            slots: carver.take(partitions)?,
             used: 0,
             free: PartitionId::NONE,
             live: 0,
@@ -210,12 +215,12 @@ impl<'a> Partitions<'a> {
         self.get(id).is_due != 0
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn get(&self, id: PartitionId) -> &Partition {
         &self.slots[id.index()]
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn get_mut(&mut self, id: PartitionId) -> &mut Partition {
         &mut self.slots[id.index()]
     }
@@ -248,7 +253,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let id = self.partitions.insert();
         self.add_qp(id, qp);
         let priority = self.qps.slots[qp.index()].priority;
-        self.each_port(qp, |kernel, port, _| {
+        self.each_port(qp, &mut |kernel, port, _| {
             let id = kernel.qps.slots[qp.index()].partition;
             kernel.claim(id, port);
             kernel.ports[port.index()].priorities |= 1 << priority;
@@ -469,7 +474,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
 
     /// Calls `visit` with every port that the data of a queue pair may leave by, and then with `false` and every port
     /// that its acknowledgements may leave by.
-    pub(crate) fn each_port(&mut self, qp: QpId, mut visit: impl FnMut(&mut Self, PortId, bool)) {
+    pub(crate) fn each_port(&mut self, qp: QpId, visit: &mut dyn FnMut(&mut Self, PortId, bool)) {
         let slot = self.qps.slots[qp.index()];
         let ways = [(slot.port, slot.data_key(0), true), (slot.ack_port, slot.ack_key(0), false)];
         for (first, key, is_data) in ways {

@@ -43,7 +43,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             let is_one = !of.is_none() && is_spoilt == 0 && began == self.now();
             is_one && self.arena.get(of) == self.arena.get(key)
         };
-        self.leaders.list.iter().find(|(of, id)| *of == name && is_it(*id)).map(|(_, id)| *id)
+        self.leaders.list.iter().find(|(of, id)| *of == name as u32 && is_it(*id)).map(|(_, id)| *id)
     }
 
     /// Whether a partition may follow: no buffer is felt as yet. What it may come to have in switches is not known; it
@@ -142,9 +142,11 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         self.schedule(Event::Unpark(anchor), key);
     }
 
-    /// A copy of a value for another partition, with room for ids and its frames held. `None` if there is no room.
+    /// A copy of a value for another partition, with room for ids and its frames held. `None` if there is no room, or
+    /// outputs will never have room for all its flows at once.
     fn copy_value(&mut self, id: PartitionId, value: Block) -> Option<Block> {
-        if !self.frames_fit(id, value) {
+        let finished = self.arena.get(value)[1] as usize;
+        if finished > self.completions.capacity() || !self.frames_fit(id, value) {
             return None;
         }
         let copy = self.arena.copy(value, self.id_words(id))?;

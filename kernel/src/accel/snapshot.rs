@@ -17,7 +17,7 @@ use crate::buffer::BufferManager;
 use crate::cca::{CongestionControl, IntHop, MAX_INT_HOPS, Origin, Telemetry};
 use crate::event::{CCA_TIMERS, Event, EventKey, Tie};
 use crate::ids::{PacketId, PartitionId, PortId, QpId};
-use crate::kernel::{CcaState, Kernel, queue_index};
+use crate::kernel::{BufferQueue, CcaState, Kernel, LossLink, MarkerPort, queue_index};
 use crate::lane::Merge;
 use crate::marker::Marker;
 use crate::models::Models;
@@ -28,6 +28,7 @@ use crate::qp::{CACHED_HOPS, Qp};
 use crate::queue::EventQueue;
 use crate::router::Router;
 use crate::scheduler::{EgressScheduler, PRIORITIES};
+use crate::sort::sort_by_key;
 use crate::units::{SimTime, Span};
 use bytemuck::{Pod, Zeroable};
 
@@ -181,12 +182,17 @@ const fn pod_words<T>() -> usize {
 }
 
 /// `turn`: the state of the scheduler in its canonical form. It is compared only: what has been served since is not
-/// forgotten.
-fn carry_port(carry: &mut impl Carry, port: &mut Port, mut turn: u8) {
+/// forgotten. `used`: bits of the priorities that anything is told of.
+fn carry_port(carry: &mut impl Carry, port: &mut Port, mut turn: u8, used: &mut u8) {
     let Port { occupied, paused, pausing, .. } = port;
-    let [a, b, c, d] = &mut [0; 4];
-    carry.bytes([occupied, paused, pausing, &mut turn, a, b, c, d]);
+    let [a, b, c] = &mut [0; 3];
+    carry.bytes([occupied, paused, pausing, &mut turn, used, a, b, c]);
     carry.word(&mut port.backlog);
+}
+
+/// The priorities whose bits are set.
+fn priorities(bits: u8) -> impl Iterator<Item = u8> {
+    (0..PRIORITIES as u8).filter(move |priority| bits >> priority & 1 != 0)
 }
 
 /// `chunk`: where in its chunk the receiver is matters to what it acknowledges; `begun`: so does whether it has come
@@ -253,9 +259,13 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     /// Numbers the members of a partition, and says how many words a snapshot may take.
     fn number(&mut self, id: PartitionId) -> usize {
         let (qps, ports, frames) = (self.number_qps(id), self.number_ports(id), self.frames(id));
-        let policies = pod_words::<<M::Buffers as BufferManager>::Queue>() * PRIORITIES
-            + pod_words::<crate::kernel::MarkerPort<M>>()
-            + pod_words::<crate::kernel::LossLink<M>>();
+        let mut policies = ports * pod_words::<MarkerPort<M>>();
+        for_each_port!(self, id, port, {
+            let used = self.used_priorities(port).count_ones() as usize;
+            // Bytes and frames of a queue, and what is held at the other end.
+            policies += used * (2 + pod_words::<BufferQueue<M>>());
+            policies += usize::from(self.ports[port.index()].lossy) * pod_words::<LossLink<M>>();
+        });
         let hops = if self.models.telemetry_needed() { MAX_INT_HOPS * HOP_WORDS } else { 0 };
         let items = self.most_items(id);
         // Every member is in one NIC's queue at most, those that have finished too.
@@ -263,7 +273,8 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         HEADER_WORDS
             + qps
             + queued
-            + ports * (1 + WITNESS_WORDS + PORT_WORDS + PRIORITIES * 2 + policies)
+            + ports * (1 + WITNESS_WORDS + PORT_WORDS)
+            + policies
             + qps * (QP_WORDS + 1 + pod_words::<CcaState<M>>())
             + frames * (FRAME_WORDS + 1 + hops)
             + items * (ITEM_WORDS + size_of::<Item>() / 8)
@@ -305,15 +316,15 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let filled = self.fill(id, arena.get_mut(block));
         self.arena = arena;
         match filled {
-            Some(()) => Some(block),
-            None => {
-                self.arena.free(&mut block);
-                None
-            }
+            // Mostly much less than it may take.
+            Some(words) => self.arena.shorten(&mut block, words),
+            None => self.arena.free(&mut block),
         }
+        filled.map(|_| block)
     }
 
-    fn fill(&mut self, id: PartitionId, words: &mut [u64]) -> Option<()> {
+    /// Writes the snapshot; gives its length.
+    fn fill(&mut self, id: PartitionId, words: &mut [u64]) -> Option<usize> {
         let (mut qps, ports) = (0, self.partitions.get(id).ports);
         let store = &mut Store { words, at: HEADER_WORDS };
         for_each_port!(self, id, port, {
@@ -343,7 +354,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         self.store_witness(store, id);
         let header = [qps << 32 | u64::from(ports), items, cca_at, ids_at, pending_at];
         store.words[..HEADER_WORDS].copy_from_slice(&header);
-        Some(())
+        Some(store.at)
     }
 
     fn store_ids(&self, store: &mut Store<'_>, id: PartitionId) {
@@ -379,20 +390,26 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
 
     fn carry_port_and_policies(&mut self, carry: &mut impl Carry, port: PortId) {
         let info = *self.fabric.port(port);
+        let mut used = self.used_priorities(port);
         let state = &mut self.ports[port.index()];
         let turn = self.models.scheduler.canonical(state.scheduler, state.priorities);
-        carry_port(carry, state, turn);
+        carry_port(carry, state, turn, &mut used);
         let (time_unit, byte_unit) = self.telemetry_units();
         let mut phase = self.ports[port.index()].sent_bytes % byte_unit;
         carry.word(&mut phase);
         let mut phase = self.clock.now().0 % time_unit.0;
         carry.word(&mut phase);
         for priority in 0..PRIORITIES as u8 {
-            carry.word(&mut self.queues[queue_index(port, priority)].bytes);
+            let bytes = &mut self.queues[queue_index(port, priority)].bytes;
             // What this port's frames hold at the other end.
             let held = &mut self.buffer_queues[queue_index(info.peer, priority)];
             let mut to = *held;
-            carry.pod(&mut to);
+            if used >> priority & 1 != 0 {
+                carry.word(bytes);
+                carry.pod(&mut to);
+            } else {
+                (*bytes, to) = (0, BufferQueue::<M>::zeroed());
+            }
             let node = self.fabric.port(info.peer).node;
             self.models.buffers.replace(&mut self.switches[node.index()], held, to);
         }
@@ -400,6 +417,17 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         if info.loss != 0 {
             carry.pod(&mut self.loss_links[info.link.index()]);
         }
+    }
+
+    /// Bits of the priorities of which a port has bytes waiting, or holds some at the other end. Mostly one or none.
+    fn used_priorities(&self, port: PortId) -> u8 {
+        let peer = self.fabric.port(port).peer;
+        let is_used = |priority: u8| {
+            let held = &self.buffer_queues[queue_index(peer, priority)];
+            self.queues[queue_index(port, priority)].bytes != 0
+                || bytemuck::bytes_of(held).iter().any(|byte| *byte != 0)
+        };
+        priorities(u8::MAX).filter(|priority| is_used(*priority)).fold(0, |bits, priority| bits | 1 << priority)
     }
 
     /// Where chance is stays where it is.
@@ -453,7 +481,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     }
 
     fn store_queues(&mut self, store: &mut Store<'_>, port: PortId) -> Option<()> {
-        for priority in 0..PRIORITIES as u8 {
+        for priority in priorities(self.ports[port.index()].occupied) {
             let frames = &self.queues[queue_index(port, priority)].frames;
             let mut count = frames.iter(&self.packets).count() as u64;
             store.word(&mut count);
@@ -538,7 +566,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         store.words = words;
         let count = self.gather(id, items)?;
         let items = &mut items[..count];
-        items.sort_unstable();
+        sort_by_key(items, |item| *item);
         let mut rank = 0;
         for i in 0..count {
             let item = items[i];
@@ -673,7 +701,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     }
 
     fn load_queues(&mut self, load: &mut Load<'_>, members: &Members<'_>, port: PortId) {
-        for priority in 0..PRIORITIES as u8 {
+        for priority in priorities(self.ports[port.index()].occupied) {
             let mut count = 0;
             load.word(&mut count);
             for _ in 0..count {

@@ -19,7 +19,7 @@ use crate::qp::{MARKS, Mark, Qp, Rates};
 use crate::queue::EventQueue;
 use crate::router::Router;
 use crate::transport::Transport;
-use crate::units::{PS_PER_S, SimTime, Span};
+use crate::units::{PS_PER_S, SimTime, Span, quotient};
 use bytemuck::{Pod, Zeroable};
 
 /// Windows that are compared.
@@ -119,7 +119,7 @@ impl Swing {
     /// In millionths of the highest rate.
     fn relative(&self) -> u64 {
         let [low, high] = self.extremes();
-        (u128::from(high - low) * u128::from(MILLION) / u128::from(high.max(1))) as u64
+        quotient(u128::from(high - low) * u128::from(MILLION), u128::from(high.max(1))) as u64
     }
 
     fn end_window(&mut self) {
@@ -161,7 +161,7 @@ impl Range {
 
     /// In millionths of the most.
     fn relative(&self) -> u64 {
-        ((self.most - self.least) * u128::from(MILLION) / self.most.max(1)) as u64
+        quotient((self.most - self.least) * u128::from(MILLION), self.most.max(1)) as u64
     }
 }
 
@@ -187,7 +187,7 @@ pub(super) fn bytes_to_its_end(qp: &Qp, mtu: u32) -> u128 {
 /// Payload bytes a second at the mean of a flow's rate samples, which is on the wire.
 fn payload_rate(qp: &Qp, mtu: u32) -> u128 {
     let mean = u128::from(qp.rates.sum / qp.rates.count.max(1));
-    mean * u128::from(mtu) / u128::from(8 * Transport::data_bytes(mtu, qp.header))
+    quotient(mean * u128::from(mtu), u128::from(8 * Transport::data_bytes(mtu, qp.header)))
 }
 
 /// How much a flow differed between windows, in millionths: in goodput, and in round-trip time, which tells whether a
@@ -196,10 +196,10 @@ fn unsteadiness(qp: &Qp, steady: &Steady, fewest: u64) -> Option<u64> {
     let (ends, first) = (&steady.ends, steady.first_mark());
     let bytes = Range::of(qp, first, |_, from, to| u128::from(to.acked - from.acked));
     let goodput = Range::of(qp, first, |i, from, to| {
-        (u128::from(to.acked - from.acked) << 32) / u128::from(ends[i].since(ends[i - 1]).0.max(1))
+        quotient(u128::from(to.acked - from.acked) << 32, u128::from(ends[i].since(ends[i - 1]).0.max(1)))
     });
     let rtt = Range::of(qp, first, |_, from, to| {
-        (u128::from((to.rtt_sum - from.rtt_sum).0) << 8) / u128::from((to.acks - from.acks).max(1))
+        quotient(u128::from((to.rtt_sum - from.rtt_sum).0) << 8, u128::from((to.acks - from.acks).max(1)))
     });
     (bytes.least >= u128::from(fewest)).then(|| goodput.relative().max(rtt.relative()))
 }
@@ -253,7 +253,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         });
         let mut contended = false;
         for_each_qp!(self, id, qp, {
-            self.each_port(qp, |kernel, port, is_data| {
+            self.each_port(qp, &mut |kernel, port, is_data| {
                 let flows = &mut kernel.ports[port.index()].local;
                 *flows += u32::from(is_data);
                 contended |= *flows > 1;
@@ -402,7 +402,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             full = count >= u64::from(samples);
             let range = u128::from(most.0 - least.0) * u128::from(MILLION);
             steady &= range < u128::from(mean) * u128::from(theta);
-            let time = bytes_to_its_end(slot, mtu) * u128::from(PS_PER_S) / payload_rate(slot, mtu).max(1);
+            let time = quotient(bytes_to_its_end(slot, mtu) * u128::from(PS_PER_S), payload_rate(slot, mtu).max(1));
             stretch = stretch.min(time);
         });
         if !full {
@@ -472,10 +472,10 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let (detector, mtu) = (self.acceleration.detector, self.models.transport.mtu);
         self.each_ledger_entry(id, ledger, |qp, acked| {
             let share = if let Detector::Paper { .. } = detector {
-                payload_rate(qp, mtu) * u128::from(span.0) / u128::from(PS_PER_S)
+                quotient(payload_rate(qp, mtu) * u128::from(span.0), u128::from(PS_PER_S))
             } else {
                 let (bytes, time) = goodput(qp, &steady);
-                u128::from(bytes) * u128::from(span.0) / u128::from(time.0.max(1))
+                quotient(u128::from(bytes) * u128::from(span.0), u128::from(time.0.max(1)))
             };
             *acked = qp.snd_una.wrapping_sub(share as u64);
         });
@@ -493,7 +493,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         for_each_qp!(self, id, qp, {
             let slot = &self.qps.slots[qp.index()];
             let (bytes, span) = goodput(slot, steady);
-            let time = bytes_to_its_end(slot, mtu) * u128::from(span.0) / u128::from(bytes.max(1));
+            let time = quotient(bytes_to_its_end(slot, mtu) * u128::from(span.0), u128::from(bytes.max(1)));
             least = least.min(time);
         });
         Span(u64::try_from(least).unwrap_or(u64::MAX))

@@ -8,7 +8,7 @@ use bytemuck::{Pod, Zeroable};
 use wormhole_kernel::buffer::BufferManager;
 use wormhole_kernel::fabric::PortInfo;
 use wormhole_kernel::model::{ConfigHash, ModelId};
-use wormhole_kernel::units::{BitRate, PS_PER_NS};
+use wormhole_kernel::units::{BitRate, PS_PER_NS, quotient};
 
 /// Bytes every ingress queue has for itself.
 const RESERVE: u32 = 4 * 1024;
@@ -64,7 +64,7 @@ impl Held {
 
 /// Bytes in flight on a link, three times, in ns-3's integer steps (`third.cc`).
 fn headroom(info: &PortInfo) -> u32 {
-    let bytes = info.rate.0 as u128 * (info.delay.0 / PS_PER_NS) as u128 / 8 / 1_000_000_000 * 3;
+    let bytes = quotient(info.rate.0 as u128 * (info.delay.0 / PS_PER_NS) as u128, 8 * 1_000_000_000) * 3;
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 

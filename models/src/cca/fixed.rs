@@ -4,7 +4,7 @@ use super::WindowRule;
 use bytemuck::{Pod, Zeroable};
 use wormhole_kernel::cca::{Ack, CcaNeeds, CcaOut, CongestionControl, FlowFacts, Origin, SendControl};
 use wormhole_kernel::model::{ConfigHash, ModelId};
-use wormhole_kernel::units::SimTime;
+use wormhole_kernel::units::{SimTime, quotient};
 
 /// Parameters of [`FixedWindow`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -57,7 +57,7 @@ impl CongestionControl for FixedWindow {
         let control = match self.config {
             FixedWindowConfig::Bytes(bytes) => SendControl { window: bytes.max(1), rate: flow.line_rate },
             FixedWindowConfig::BdpPercent(percent) => {
-                let window = u128::from(flow.bdp) * u128::from(percent) / 100;
+                let window = quotient(u128::from(flow.bdp) * u128::from(percent), 100);
                 SendControl { window: window.clamp(1, u128::from(u64::MAX)) as u64, rate: flow.line_rate }
             }
             FixedWindowConfig::Rule(rule) => rule.control(flow.bdp, flow.line_rate, flow.line_rate),

@@ -2,7 +2,7 @@
 
 use wormhole_kernel::cca::SendControl;
 use wormhole_kernel::model::ConfigHash;
-use wormhole_kernel::units::BitRate;
+use wormhole_kernel::units::{BitRate, quotient};
 
 /// How many unacknowledged bytes a rate-based algorithm allows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -26,7 +26,7 @@ impl WindowRule {
             // floor(win * rate / max_rate), whole numbers: ns-3 `RdmaQueuePair::GetWin`.
             WindowRule::BdpAtRate => match bdp.checked_mul(rate.0) {
                 Some(product) => product / line.0,
-                None => (u128::from(bdp) * u128::from(rate.0) / u128::from(line.0)) as u64,
+                None => quotient(u128::from(bdp) * u128::from(rate.0), u128::from(line.0)) as u64,
             },
         };
         SendControl { window: window.max(1), rate: BitRate(rate.0.max(1)) }
