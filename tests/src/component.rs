@@ -19,6 +19,7 @@ pub fn is_there(test: &str, component: &str, found: bool) -> bool {
 
 /// Whether a program can be started; `arguments` make it end at once, such as `--version`.
 pub fn starts(program: &str, arguments: &[&str]) -> bool {
-    let status = Command::new(program).args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    status.status().is_ok_and(|status| status.success())
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
 }
