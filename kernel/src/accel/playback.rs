@@ -143,9 +143,11 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         self.schedule(Event::Unpark(anchor), key);
     }
 
-    /// A copy of a value for another partition, with room for ids and its frames held. `None` if there is no room.
+    /// A copy of a value for another partition, with room for ids and its frames held. `None` if there is no room, or
+    /// outputs will never have room for all its flows at once.
     fn copy_value(&mut self, id: PartitionId, value: Block) -> Option<Block> {
-        if !self.frames_fit(id, value) {
+        let finished = self.arena.get(value)[1] as usize;
+        if finished > self.completions.capacity() || !self.frames_fit(id, value) {
             return None;
         }
         let copy = self.arena.copy(value, self.id_words(id))?;
