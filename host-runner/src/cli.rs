@@ -50,7 +50,7 @@ enum Command {
     /// Simulate a scenario and write its results.
     #[command(after_help = examples!(
         "run gpt-7b-64 --out iteration",
-        "run gpt-7b-64 --variant fat-tree --cca dcqcn --memo records.whm",
+        "run gpt-7b-64 --variant 100g --cca dcqcn --memo records.whm",
         "run --topology topology.txt --flows flows.txt --config config.txt --profile ns3 --accel exact",
     ))]
     Run(RunArgs),
