@@ -10,7 +10,8 @@ pub mod swarm;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::sync::LazyLock;
 use wormhole::load::{Files, Loaded, Source, Texts, load_files, load_texts};
 use wormhole::scenario::{Options, Scenario};
 use wormhole::simulate::{Ending, Outcome, PortReport, Refusal, simulate, simulate_observed};
@@ -38,6 +39,26 @@ pub fn root() -> PathBuf {
 /// If it cannot be built.
 pub fn wormhole_binary() -> PathBuf {
     build("wormhole", &[]).join(format!("wormhole{}", std::env::consts::EXE_SUFFIX))
+}
+
+/// The binary `wormhole`, built once for all tests of a program.
+pub static WORMHOLE: LazyLock<PathBuf> = LazyLock::new(wormhole_binary);
+
+/// `wormhole` with these arguments, to be run in `folder` without input.
+pub fn wormhole_in(folder: &Path, arguments: &str) -> Command {
+    let mut command = Command::new(&*WORMHOLE);
+    command.args(arguments.split_whitespace()).current_dir(folder).stdin(Stdio::null());
+    command
+}
+
+/// Makes a folder anew.
+///
+/// # Panics
+/// If it cannot be made.
+pub fn empty_folder(folder: PathBuf) -> PathBuf {
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).expect("a folder");
+    folder
 }
 
 /// An example of host-runner, built with the profile of this test.

@@ -5,14 +5,11 @@ use std::fs;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::LazyLock;
 use std::thread;
 use wormhole_tests::simbricks_peer::{
     CONNECTER, LISTENER, MEMORY, PACKET, Peer, SYNC, TERMINATE, dial, intro, memory, say,
 };
-use wormhole_tests::{Said, root, wormhole_binary};
-
-static WORMHOLE: LazyLock<PathBuf> = LazyLock::new(wormhole_binary);
+use wormhole_tests::{Said, WORMHOLE, empty_folder, root};
 
 /// One microsecond, in picoseconds.
 const US: u64 = 1_000_000;
@@ -32,9 +29,7 @@ struct Place(PathBuf);
 impl Place {
     /// Paths of sockets are at most some hundred bytes: the folder is where they are short.
     fn new(name: &str) -> Place {
-        let place = Place(std::env::temp_dir().join(format!("wormhole-{}-{name}", std::process::id())));
-        let _ = fs::remove_dir_all(&place.0);
-        fs::create_dir_all(&place.0).expect("a folder");
+        let place = Place(empty_folder(std::env::temp_dir().join(format!("wormhole-{}-{name}", std::process::id()))));
         fs::write(place.path("star.txt"), STAR).expect("a file");
         fs::write(place.path("line.txt"), LINE).expect("a file");
         place

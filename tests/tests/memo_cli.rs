@@ -6,12 +6,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::LazyLock;
 use wormhole_kernel::memo::{KERNEL_VERSION, record_name};
 use wormhole_memo_fmt::{FORMAT_VERSION, HEADER_MAX, Header, Reader, record_len, write_header, write_record};
-use wormhole_tests::{Said, manual_cells, wormhole_binary};
-
-static WORMHOLE: LazyLock<PathBuf> = LazyLock::new(wormhole_binary);
+use wormhole_tests::{Said, empty_folder, manual_cells, wormhole_in};
 
 /// Hosts 0 and 1 | switch 4 - switch 5 | hosts 2 and 3.
 const DUMBBELL: &str = "6 2 5\n4 5\n0 4 100Gbps 1us 0\n1 4 100Gbps 1us 0\n2 5 100Gbps 1us 0\n3 5 100Gbps 1us 0\n\
@@ -32,9 +29,7 @@ struct Place(PathBuf);
 
 impl Place {
     fn new(name: &str) -> Place {
-        let place = Place(Path::new(env!("CARGO_TARGET_TMPDIR")).join("memo").join(name));
-        let _ = fs::remove_dir_all(&place.0);
-        fs::create_dir_all(&place.0).expect("a folder");
+        let place = Place(empty_folder(Path::new(env!("CARGO_TARGET_TMPDIR")).join("memo").join(name)));
         place.write("topology.txt", DUMBBELL.as_bytes());
         place.write("flows.txt", FLOWS.as_bytes());
         place
@@ -53,9 +48,7 @@ impl Place {
     }
 
     fn command(&self, arguments: &str) -> Command {
-        let mut command = Command::new(&*WORMHOLE);
-        command.args(arguments.split_whitespace()).current_dir(&self.0);
-        command
+        wormhole_in(&self.0, arguments)
     }
 
     fn wormhole(&self, arguments: &str) -> Said {

@@ -6,13 +6,10 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::LazyLock;
 use wormhole_kernel::event::CCA_TIMERS;
 use wormhole_models::kit::{MAX_TIMER, MIN_TIMER};
 use wormhole_models::plugin::{self, abi};
-use wormhole_tests::{Said, component, data, root, wormhole_binary};
-
-static WORMHOLE: LazyLock<PathBuf> = LazyLock::new(wormhole_binary);
+use wormhole_tests::{Said, component, data, empty_folder, root, wormhole_in};
 
 /// Four hosts at a switch: 0 to 2 send to 3, twice.
 const TOPOLOGY: &str = "5 1 4\n4\n0 4 100Gbps 1us 0\n1 4 100Gbps 1us 0\n2 4 100Gbps 1us 0\n3 4 100Gbps 1us 0\n";
@@ -34,9 +31,7 @@ struct Place(PathBuf);
 
 impl Place {
     fn new(name: &str) -> Place {
-        let place = Place(Path::new(env!("CARGO_TARGET_TMPDIR")).join("plugins").join(name));
-        let _ = fs::remove_dir_all(&place.0);
-        fs::create_dir_all(&place.0).expect("a folder");
+        let place = Place(empty_folder(Path::new(env!("CARGO_TARGET_TMPDIR")).join("plugins").join(name)));
         for (name, text) in [("topology.txt", TOPOLOGY), ("flows.txt", FLOWS), ("config.txt", CONFIG)] {
             place.write(name, text);
         }
@@ -71,9 +66,7 @@ impl Place {
     }
 
     fn wormhole(&self, arguments: &str) -> Said {
-        let mut command = Command::new(&*WORMHOLE);
-        command.args(arguments.split_whitespace()).current_dir(&self.0);
-        command.output().expect("wormhole runs").into()
+        wormhole_in(&self.0, arguments).output().expect("wormhole runs").into()
     }
 
     /// `wormhole run` of the folder's scenario.

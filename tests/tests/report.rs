@@ -6,10 +6,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::LazyLock;
-use wormhole_tests::{Said, component, data, wormhole_binary};
-
-static WORMHOLE: LazyLock<PathBuf> = LazyLock::new(wormhole_binary);
+use wormhole_tests::{Said, WORMHOLE, component, data, wormhole_in};
 
 const BROWSER: &str = "chromium";
 
@@ -31,9 +28,7 @@ fn folder(name: &str) -> PathBuf {
 }
 
 fn wormhole(folder: &Path, arguments: &str) -> Said {
-    let mut command = Command::new(&*WORMHOLE);
-    command.args(arguments.split_whitespace()).current_dir(folder).stdin(Stdio::null());
-    let said: Said = command.output().expect("wormhole runs").into();
+    let said: Said = wormhole_in(folder, arguments).output().expect("wormhole runs").into();
     said.succeeds()
 }
 

@@ -5,13 +5,10 @@ use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::LazyLock;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use wormhole_kernel::model::ConfigHash;
-use wormhole_tests::{Said, wormhole_binary};
-
-static WORMHOLE: LazyLock<PathBuf> = LazyLock::new(wormhole_binary);
+use wormhole_tests::{Said, empty_folder, wormhole_in};
 
 /// Two pairs of hosts, two switches.
 const DUMBBELL: &str = "6 2 5\n4 5\n0 4 100Gbps 1us 0\n1 4 100Gbps 1us 0\n2 5 100Gbps 1us 0\n3 5 100Gbps 1us 0\n\
@@ -28,9 +25,7 @@ struct Place(PathBuf);
 
 impl Place {
     fn new(name: &str, flows: &str) -> Place {
-        let place = Place(Path::new(env!("CARGO_TARGET_TMPDIR")).join("running").join(name));
-        let _ = fs::remove_dir_all(&place.0);
-        fs::create_dir_all(&place.0).expect("a folder");
+        let place = Place(empty_folder(Path::new(env!("CARGO_TARGET_TMPDIR")).join("running").join(name)));
         place.write("topology.txt", DUMBBELL);
         place.write("flows.txt", flows);
         place
@@ -45,9 +40,7 @@ impl Place {
     }
 
     fn command(&self, arguments: &str) -> Command {
-        let mut command = Command::new(&*WORMHOLE);
-        command.args(arguments.split_whitespace()).current_dir(&self.0).stdin(Stdio::null());
-        command
+        wormhole_in(&self.0, arguments)
     }
 
     fn wormhole(&self, arguments: &str) -> Said {

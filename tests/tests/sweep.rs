@@ -6,12 +6,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::LazyLock;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use wormhole_tests::{Rng, Said, wormhole_binary};
-
-static WORMHOLE: LazyLock<PathBuf> = LazyLock::new(wormhole_binary);
+use wormhole_tests::{Rng, Said, empty_folder, wormhole_in};
 
 /// Four hosts, of which two send to a third, again and again.
 const SCENARIO: &str = "[fabric]\nkind = 'star'\nhosts = 4\nhost-rate = '100Gbps'\n\n[[job]]\nname = 'incast'\n\
@@ -47,9 +44,7 @@ struct Place(PathBuf);
 
 impl Place {
     fn new(name: &str, sweep: &str) -> Place {
-        let place = Place(Path::new(env!("CARGO_TARGET_TMPDIR")).join("sweep").join(name));
-        let _ = fs::remove_dir_all(&place.0);
-        fs::create_dir_all(&place.0).expect("a folder");
+        let place = Place(empty_folder(Path::new(env!("CARGO_TARGET_TMPDIR")).join("sweep").join(name)));
         place.write("scenario.toml", SCENARIO);
         place.write("incast.goal", &incast(6, 400_000));
         place.write("sweep.toml", &format!("scenario = 'scenario.toml'\n{sweep}"));
@@ -69,9 +64,7 @@ impl Place {
     }
 
     fn command(&self, arguments: &str) -> Command {
-        let mut command = Command::new(&*WORMHOLE);
-        command.args(arguments.split_whitespace()).current_dir(&self.0).stdin(Stdio::null());
-        command
+        wormhole_in(&self.0, arguments)
     }
 
     fn wormhole(&self, arguments: &str) -> Said {

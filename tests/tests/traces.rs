@@ -10,24 +10,16 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::LazyLock;
 use std::time::Duration;
-use wormhole_tests::{Said, component, data, wormhole_binary};
-
-static WORMHOLE: LazyLock<PathBuf> = LazyLock::new(wormhole_binary);
+use wormhole_tests::{Said, component, data, empty_folder, wormhole_in};
 
 /// An empty folder for one test.
 fn folder(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).expect("a folder");
-    folder
+    empty_folder(Path::new(env!("CARGO_TARGET_TMPDIR")).join(name))
 }
 
 fn wormhole(folder: &Path, arguments: &str) -> Said {
-    let mut command = Command::new(&*WORMHOLE);
-    command.args(arguments.split_whitespace()).current_dir(folder).stdin(Stdio::null());
-    command.output().expect("wormhole runs").into()
+    wormhole_in(folder, arguments).output().expect("wormhole runs").into()
 }
 
 /// A CSV table: its heading, and its rows. No cell here is quoted.

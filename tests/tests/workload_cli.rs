@@ -5,11 +5,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::LazyLock;
-use wormhole_tests::{Said, case_file, case_text, wormhole_binary};
-
-static WORMHOLE: LazyLock<PathBuf> = LazyLock::new(wormhole_binary);
+use wormhole_tests::{Said, case_file, case_text, empty_folder, wormhole_in};
 
 /// Two ranks that all-reduce 64 KiB after some computing.
 const PAIR: &str = "\
@@ -26,10 +22,7 @@ struct Place(PathBuf);
 
 impl Place {
     fn new(name: &str) -> Place {
-        let place = Place(Path::new(env!("CARGO_TARGET_TMPDIR")).join("workload").join(name));
-        let _ = fs::remove_dir_all(&place.0);
-        fs::create_dir_all(&place.0).expect("a folder");
-        place
+        Place(empty_folder(Path::new(env!("CARGO_TARGET_TMPDIR")).join("workload").join(name)))
     }
 
     fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
@@ -45,9 +38,7 @@ impl Place {
     }
 
     fn wormhole(&self, arguments: &str) -> Said {
-        let mut command = Command::new(&*WORMHOLE);
-        command.args(arguments.split_whitespace()).current_dir(&self.0);
-        command.output().expect("wormhole runs").into()
+        wormhole_in(&self.0, arguments).output().expect("wormhole runs").into()
     }
 
     /// Makes `topology.txt`.
