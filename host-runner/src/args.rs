@@ -21,12 +21,15 @@ pub(crate) struct ScenarioArgs {
     accel: AccelArgs,
     #[command(flatten)]
     memo: MemoArgs,
+    /// Threads to simulate with. What comes of it does not depend on their number.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
+    threads: u16,
 }
 
 impl ScenarioArgs {
     /// The choices that are not in input files, without plugins.
     pub(crate) fn options(&self) -> Options {
-        Options { acceleration: self.accel.acceleration(), ..self.input.options() }
+        Options { acceleration: self.accel.acceleration(), threads: self.threads.into(), ..self.input.options() }
     }
 
     /// What is memoised; `None` if it cannot be as it is asked for: the findings say why.

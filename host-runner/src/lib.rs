@@ -18,6 +18,7 @@ pub mod load;
 pub mod memo;
 pub mod ns3_setup;
 pub mod outputs;
+mod parallel;
 pub mod plugin;
 pub mod progress;
 mod recording;

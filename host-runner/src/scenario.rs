@@ -81,6 +81,8 @@ pub struct Options {
     pub acceleration: Acceleration,
     /// Granularity of HPCC's rate registers in bit/s, profile `ps` only; 0: rates are as fine as they come.
     pub rate_quantum: u64,
+    /// Threads that may be used. What comes of a run does not depend on it.
+    pub threads: usize,
 }
 
 impl Options {
@@ -95,6 +97,7 @@ impl Options {
         max_flows: DEFAULT_MAX_FLOWS,
         acceleration: Acceleration { tier: Tier::Off, detector: Detector::CYCLE },
         rate_quantum: 0,
+        threads: 1,
     };
 }
 
@@ -143,6 +146,8 @@ pub struct Scenario {
     pub max_flows: usize,
     /// What may be skipped, and how steady states are recognised.
     pub acceleration: Acceleration,
+    /// Threads that may be used. What comes of a run does not depend on it.
+    pub threads: usize,
 }
 
 /// A tier's name on the command line and in outputs.
@@ -211,6 +216,7 @@ impl Scenario {
             max_packets: options.max_packets,
             max_flows: options.max_flows,
             acceleration: options.acceleration,
+            threads: options.threads,
             nodes,
             links,
         }

@@ -2,7 +2,8 @@
 
 use crate::cpu::CpuClock;
 use crate::memo::{Memo, MemoReport, RunStore};
-use crate::outputs::{PfcLog, PfcRow, SkipLog};
+use crate::outputs::{PfcLog, PfcRow, SkipLog, sorted_pfc};
+use crate::parallel;
 use crate::scenario::{Profile, Routing, Scenario};
 pub use crate::traffic::FlowRecord;
 use crate::traffic::{Halt, Traffic};
@@ -82,7 +83,8 @@ pub struct PortReport {
 
 /// What a run has shown.
 pub struct Outcome {
-    /// Finished flows, in order of completion.
+    /// Finished flows, in order of completion. In profile `ps` those that end in one instant are in order of number, in
+    /// profile `ns3` in ns-3's order.
     pub flows: Vec<FlowRecord>,
     /// Flows that were to run: those of the list, and those that jobs have begun.
     pub flows_begun: usize,
@@ -96,7 +98,7 @@ pub struct Outcome {
     pub memo: MemoReport,
     /// Each port, its neighbour and its counters.
     pub ports: Vec<PortReport>,
-    /// PFC frames, as they arrived.
+    /// PFC frames, as they arrived; in profile `ps` those of one instant in order of port.
     pub pfc: Vec<PfcRow>,
     /// What was skipped over the course of the run.
     pub skips: SkipLog,
@@ -104,7 +106,9 @@ pub struct Outcome {
     pub end: SimTime,
     /// How it ended.
     pub ending: Ending,
-    /// Processor time of the run, set-up excluded.
+    /// Kernels that have run side by side, each on a thread.
+    pub threads: usize,
+    /// Processor time of the run, of all threads, set-up excluded.
     pub cpu: Duration,
     /// Elapsed time of the run, set-up excluded.
     pub wall: Duration,
@@ -188,6 +192,9 @@ pub struct Refusal {
 /// # Errors
 /// Everything the kernel refuses.
 pub fn simulate(scenario: &Scenario, watch: &mut dyn Watch) -> Result<Outcome, Vec<Refusal>> {
+    if let Some(outcome) = parallel::simulate(scenario, watch)? {
+        return Ok(outcome);
+    }
     with_models(scenario, Run { scenario, memo: None, driver: ToTheEnd { watch } })
 }
 
@@ -196,6 +203,9 @@ pub fn simulate(scenario: &Scenario, watch: &mut dyn Watch) -> Result<Outcome, V
 /// # Errors
 /// Everything the kernel refuses.
 pub fn simulate_memoised(scenario: &Scenario, memo: &mut Memo, watch: &mut dyn Watch) -> Result<Outcome, Vec<Refusal>> {
+    if let Some(outcome) = parallel::simulate(scenario, watch)? {
+        return Ok(outcome);
+    }
     with_models(scenario, Run { scenario, memo: Some(memo), driver: ToTheEnd { watch } })
 }
 
@@ -232,7 +242,7 @@ pub(crate) fn simulate_driven(
 /// What every run keeps.
 pub(crate) type Logs = (PfcLog, SkipLog);
 
-fn logs(scenario: &Scenario) -> Logs {
+pub(crate) fn logs(scenario: &Scenario) -> Logs {
     (PfcLog::default(), SkipLog::from(scenario.start()))
 }
 
@@ -372,7 +382,7 @@ fn ns3_models<R: Router>(scenario: &Scenario, router: R) -> ModelSet<'_, Ns3<'_,
     models
 }
 
-fn ps_models<R: Router>(scenario: &Scenario, router: R) -> ModelSet<'_, Ps<'_, R>> {
+pub(crate) fn ps_models<R: Router>(scenario: &Scenario, router: R) -> ModelSet<'_, Ps<'_, R>> {
     let mut models = Ps::models(std::slice::from_ref(&scenario.cca), router, scenario.seed);
     models.buffers.bytes = scenario.buffer_bytes;
     models.marker.thresholds = &scenario.thresholds;
@@ -464,9 +474,13 @@ fn run<M: Models, O: Observer>(
             skipped: kernel.skipped(),
             memo: MemoReport { counts: kernel.memoised(), bytes: 0 },
             ports: port_reports(kernel),
-            pfc: kernel.observer.0.0.rows.clone(),
+            pfc: match scenario.profile {
+                Profile::Ns3 => kernel.observer.0.0.rows.clone(),
+                Profile::Ps => sorted_pfc(kernel.observer.0.0.rows.clone()),
+            },
             skips: kernel.observer.0.1.clone(),
             ending,
+            threads: 1,
             cpu: cpu.elapsed(),
             wall: wall.elapsed(),
         }
@@ -545,7 +559,22 @@ pub(crate) fn drive<'k, M: Models, O: Observer>(
             Step::Budget | Step::Completed | Step::OutputFull => {}
         }
     }
-    Ok(Ending::Done)
+    match come_to_rest(scenario, kernel) {
+        Ok(()) => Ok(Ending::Done),
+        Err(fault) => Ok(Ending::OutOf(fault)),
+    }
+}
+
+/// After the last flow of a list its last frames are on their way still. What is counted of them is not to depend on
+/// where the run was last looked at.
+fn come_to_rest<M: Models, O: Observer>(
+    scenario: &Scenario,
+    kernel: &mut Kernel<'_, M, O>,
+) -> Result<(), CapacityError> {
+    if scenario.jobs.is_empty() && scenario.link_events.is_empty() {
+        kernel.run_until(scenario.stop)?;
+    }
+    Ok(())
 }
 
 /// What [`advance`] has come to.

@@ -1,7 +1,7 @@
 //! The flows of a run: those of the list, and those that jobs begin as others end.
 
 use crate::ideal::ideal_fct;
-use crate::scenario::{FlowMaker, Scenario};
+use crate::scenario::{FlowMaker, Profile, Scenario};
 use crate::simulate::{Ending, Refusal};
 use crate::workload::engine::{Engine, Mismatch, RankStretch, Wait};
 use crate::workload::messages::{Message, MessageName};
@@ -162,7 +162,7 @@ impl<'s> Traffic<'s> {
         if count > 0.0 { sum / count } else { 1.0 }
     }
 
-    /// Flows that have ended, in order of completion.
+    /// Flows that have ended, in the order of [`Outcome::flows`](crate::simulate::Outcome::flows).
     pub(crate) fn records(&self) -> Vec<FlowRecord> {
         let listed = self.scenario.flows.len() as u64;
         let mut records = self.records.clone();
@@ -170,6 +170,9 @@ impl<'s> Traffic<'s> {
         names.sort_unstable();
         for record in records.iter_mut().filter(|r| !r.name.is_of_list()) {
             record.number = listed + names.partition_point(|name| *name < record.name) as u64;
+        }
+        if self.scenario.profile == Profile::Ps {
+            records.sort_by_key(|record| (record.completion.start + record.completion.fct, record.number));
         }
         records
     }
@@ -199,10 +202,22 @@ impl<'s> Traffic<'s> {
         &mut self,
         kernel: &mut Kernel<'_, M, O>,
     ) -> Result<(), Vec<Refusal>> {
+        self.add_some(kernel, |_| true)
+    }
+
+    /// Adds those flows of the list that `belongs` says: of several kernels each has its own, or all have all.
+    ///
+    /// # Errors
+    /// Everything the kernel refuses.
+    pub(crate) fn add_some<M: Models, O: Observer>(
+        &mut self,
+        kernel: &mut Kernel<'_, M, O>,
+        belongs: impl Fn(&FlowSpec) -> bool,
+    ) -> Result<(), Vec<Refusal>> {
         let flows = &self.scenario.flows;
-        self.listed = vec![(0, Span::ZERO); flows.len()];
+        self.listed.resize(flows.len(), (0, Span::ZERO));
         let mut refused = Vec::new();
-        for (index, flow) in flows.iter().enumerate() {
+        for (index, flow) in flows.iter().enumerate().filter(|(_, flow)| belongs(flow)) {
             match kernel.add_flow(flow).and_then(|_| ideal_fct(kernel, flow)) {
                 Ok(ideal) => self.listed[flow.token as usize] = (index as u32, ideal),
                 Err(error) => refused.push(Refusal { flow: Some(index), error }),
@@ -255,6 +270,11 @@ impl<'s> Traffic<'s> {
         let arrived: Vec<u32> = arrived.into_iter().map(|(_, message)| message).collect();
         self.engine.advance(now, &arrived).map_err(Halt::Mismatch)?;
         self.engine.messages().iter().try_for_each(|message| self.begin(now, message, kernel)).map_err(Halt::of)
+    }
+
+    /// Keeps the end of a flow of the list.
+    pub(crate) fn take(&mut self, completion: Completion) {
+        self.record(completion);
     }
 
     /// Keeps a flow's end. Gives the message that has arrived by it; a flow that was given up brings none.

@@ -140,6 +140,55 @@ impl Tie {
     }
 }
 
+/// A place among what is scheduled in one instant, while not all of that is known (see `shard`): which event of the
+/// shard's window has scheduled it, and as its how-manieth.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Place {
+    pub(crate) event: usize,
+    nth: u64,
+}
+
+impl Place {
+    /// Marks a count as provisional.
+    const PROVISIONAL: u64 = 1 << (Tie::COUNTER_BITS - 1);
+    /// An event that schedules more takes the places of the next one, too.
+    const NTH_BITS: u32 = 3;
+    /// Events that can be told apart.
+    pub(crate) const EVENTS: usize = 1 << (Tie::COUNTER_BITS - 1 - Self::NTH_BITS);
+
+    /// The provisional place of a tie, unless it is final.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    pub(crate) fn of(tie: Tie) -> Option<Place> {
+        let count = tie.count();
+        let event = (count & !Self::PROVISIONAL) >> Self::NTH_BITS;
+        let place = Place { event: event as usize, nth: count & ((1 << Self::NTH_BITS) - 1) };
+        (count & Self::PROVISIONAL != 0).then_some(place)
+    }
+
+    /// The final place, for an event of this rank in its instant.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    pub(crate) fn settled(self, rank: u32) -> u64 {
+        u64::from(rank) << Self::NTH_BITS | self.nth
+    }
+
+    /// The count of the first thing that an event schedules.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    pub(crate) fn first_of(event: usize) -> u64 {
+        Self::PROVISIONAL | (event as u64) << Self::NTH_BITS
+    }
+
+    /// How many events have places below `count`.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    pub(crate) fn events_below(count: u64) -> usize {
+        ((count - Self::PROVISIONAL) as usize).div_ceil(1 << Self::NTH_BITS)
+    }
+
+    /// The first count of the event after the one whose `count` is.
+    pub(crate) fn next_event(count: u64) -> u64 {
+        Self::first_of(((count - Self::PROVISIONAL) >> Self::NTH_BITS) as usize + 1)
+    }
+}
+
 /// The kernel's clock, and the issuer of event keys.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Clock {
@@ -182,6 +231,22 @@ impl Clock {
         EventKey { at: self.now() + delay, tie }
     }
 
+    /// As [`advance`](Self::advance), but what is issued is numbered from `place` on.
+    pub(crate) fn advance_at(&mut self, key: EventKey, place: u64) {
+        self.advance(key);
+        self.issued = place;
+    }
+
+    /// The next number.
+    pub(crate) fn place(&self) -> u64 {
+        self.issued
+    }
+
+    /// Goes on numbering from `place`.
+    pub(crate) fn skip_to(&mut self, place: u64) {
+        self.issued = place;
+    }
+
     /// What is issued from now on in this instant comes after place `count`.
     pub(crate) fn pass(&mut self, count: u64) {
         self.issued = self.issued.max(count + 1);
@@ -205,7 +270,7 @@ pub struct TimerId(pub u32);
 pub enum Event {
     /// The oldest frame of this port's own lane reaches the peer.
     Arrive(PortId),
-    /// The port has put the last bit of a frame on the wire (when that is not in a lane).
+    /// The port has put the last bit of a frame on the wire, and something waits for that (when it is not in a lane).
     TxDone(PortId),
     /// A queue pair of this host port may be due by its pacing.
     Wake(PortId),

@@ -41,6 +41,8 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
 
     /// Creates the queue pairs of all flows that start now.
     pub(crate) fn start_flows(&mut self) {
+        // Flows that start together share it, whatever kernel they are in.
+        self.totals.events -= 1;
         let now = self.clock.now();
         while let Some(flow) = self.flows.first().filter(|f| f.start <= now) {
             match self.qps.insert(flow) {
@@ -74,6 +76,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
 
     /// Opens the queue pairs whose time has come: flows that start together do so in one go, in their order.
     pub(crate) fn open_flows(&mut self) {
+        self.totals.events -= 1;
         let mut next = self.opening[0];
         while next.is_some() && self.packets.available() >= PACKETS_PER_EVENT {
             let slot = &mut self.qps.slots[next.index()];
@@ -82,6 +85,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             }
             let qp = core::mem::replace(&mut next, slot.next);
             self.open(qp);
+            self.begin_common_step();
         }
         self.opening[0] = next;
         if next.is_none() {
@@ -122,6 +126,9 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             self.watch_from(qp);
         }
         self.qps.slots[qp.index()].set_state(QpState::Open);
+        if self.is_foreign(self.qps.slots[qp.index()].src) {
+            return;
+        }
         self.nics[port.index()].push(self.qps.slots, qp);
         debug!("{} ps: flow {} starts", now.0, flow.0);
         self.observer.flow_started(now, flow);
@@ -200,7 +207,10 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     /// Sends the next frame of a NIC port: acknowledgements first, then data as the NIC's policy chooses.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn try_send_host(&mut self, port: PortId) {
-        if self.is_busy(port) || !self.fabric.port(port).is_up() {
+        if self.is_busy(port) {
+            return self.wait_for(port);
+        }
+        if !self.fabric.port(port).is_up() {
             return;
         }
         if self.may_send_ack(port)
@@ -565,7 +575,8 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn retire_if_done(&mut self, qp: QpId) {
         let slot = &self.qps.slots[qp.index()];
-        if slot.frames == 0 && slot.state() == QpState::Retired {
+        // All shards have the same slots.
+        if slot.frames == 0 && slot.state() == QpState::Retired && self.shard.is_none() {
             self.leave(qp);
             self.qps.remove(qp);
         }

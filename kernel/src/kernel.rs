@@ -40,6 +40,7 @@ use crate::queue::EventQueue;
 use crate::ring::Ring;
 use crate::router::{RouteKey, Router};
 use crate::scheduler::PRIORITIES;
+use crate::shard::Shard;
 use crate::timing::LinkTiming;
 use crate::transport::Transport;
 use crate::units::{PS_PER_S, SimTime, Span, quotient};
@@ -76,7 +77,7 @@ pub enum Step {
 /// What the fabric has counted since the start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Totals {
-    /// Events executed.
+    /// Events executed, without those by which flows start.
     pub events: u64,
     /// Frames put on a wire: packet-hops.
     pub packet_hops: u64,
@@ -210,6 +211,7 @@ pub struct Kernel<'a, M: Models, O: Observer = ()> {
     pub(crate) visitors: u32,
     /// Queue pairs on whose acknowledgement their partitions are to be looked at, at the end of the instant.
     pub(crate) looks: Looks,
+    pub(crate) shard: Option<Shard<'a>>,
     next_flow: u32,
 }
 
@@ -319,6 +321,7 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
             pfc_frames: 0,
             visitors: 0,
             looks: Looks::new(),
+            shard: None,
             next_flow: 0,
             fabric,
         };
@@ -633,7 +636,7 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
 
     /// Something needs the caller's attention before the next event: outputs are full, frames or a limit run out.
     #[cold]
-    fn interruption(&mut self) -> Option<Result<Step, CapacityError>> {
+    pub(crate) fn interruption(&mut self) -> Option<Result<Step, CapacityError>> {
         self.look_at_end_of_instant();
         if self.stops_at_completions && !self.completions.is_empty() && !self.has_more_now() {
             // What ends now for those that are followed ends now for their followers, too.
@@ -694,7 +697,7 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
         self.next_timer = self.events.peek().unwrap_or(EventKey::NEVER);
         match self.timers.event(timer) {
             Event::Arrive(port) => self.own_lane_arrives(port),
-            Event::TxDone(port) => self.try_send(port),
+            Event::TxDone(port) => self.transmission_ends(port),
             Event::Wake(port) => {
                 self.wakes -= 1;
                 self.ports[port.index()].wakes = self.ports[port.index()].wakes.wrapping_add(1);
@@ -734,6 +737,7 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn schedule(&mut self, event: Event, key: EventKey) {
         let timer = self.timers.timer(event);
+        self.note_timer(timer);
         let replaces_first = self.next_timer < key && self.events.pending(timer) == Some(self.next_timer);
         self.events.schedule(timer, key);
         self.next_timer =

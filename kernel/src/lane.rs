@@ -61,11 +61,14 @@ impl Lanes {
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn first(&self) -> (usize, EventKey) {
         let (mut lane, mut least) = (0, self.at[0]);
-        for (index, at) in self.at[..self.used].iter().enumerate().skip(1) {
+        let mut index = 1;
+        while index < self.used {
             // Which lane is next is anybody's guess, the branch predictor's too.
-            let earlier = *at < least;
+            let at = self.at[index % LANES];
+            let earlier = at < least;
             lane = select_unpredictable(earlier, index, lane);
-            least = select_unpredictable(earlier, *at, least);
+            least = select_unpredictable(earlier, at, least);
+            index += 1;
         }
         (lane, EventKey { at: least, tie: self.tie[lane] })
     }
@@ -317,6 +320,76 @@ impl Lanes {
         merge.number(list, before, id);
         let due = list.due(self.lanes[lane].head);
         self.set_due(lane, due);
+    }
+}
+
+/// What kernels that share a fabric need (see `shard`).
+impl Lanes {
+    /// Gives all frames in lanes their final ties. Those of ports MUST have theirs.
+    pub(crate) fn settle(&mut self, packets: &mut PacketPool<'_>, ports: &[Port], settled: impl Fn(Tie) -> Tie) {
+        for (lane, tie) in self.lanes[..self.used].iter().zip(&mut self.tie) {
+            if lane.kind == LaneKind::TxDone {
+                *tie = ports.get(lane.head as usize).map_or(Tie::LAST, |port| port.idle_from.tie);
+                continue;
+            }
+            let mut next = lane.head;
+            while next != NONE {
+                let packet = packets.get_mut(PacketId(next));
+                packet.arrival.tie = settled(packet.arrival.tie);
+                if next == lane.head {
+                    *tie = packet.arrival.tie;
+                }
+                next = packet.next;
+            }
+        }
+    }
+
+    /// Puts a frame from elsewhere into its lane, if there is one. They come in order.
+    pub(crate) fn weave(&mut self, packets: &mut PacketPool<'_>, id: PacketId, weave: &mut Weave) -> bool {
+        let arrival = packets.get(id).arrival;
+        let lane = arrival.tie.delay().and_then(|delay| self.find(LaneKind::Arrival, delay, &mut weave.hint));
+        let Some(lane) = lane else { return false };
+        let state = &mut self.lanes[lane];
+        let mut before = weave.last(state);
+        let mut next = if before == NONE { state.head } else { packets.get(PacketId(before)).next };
+        while next != NONE && packets.get(PacketId(next)).arrival < arrival {
+            before = next;
+            next = packets.get(PacketId(next)).next;
+        }
+        packets.get_mut(id).next = next;
+        match before {
+            NONE => state.head = id.0,
+            _ => packets.get_mut(PacketId(before)).next = id.0,
+        }
+        if next == NONE {
+            state.tail = id.0;
+        }
+        weave.put(state, id.0);
+        if before == NONE {
+            self.set_due(lane, arrival);
+        }
+        true
+    }
+}
+
+/// Where frames from elsewhere went last, by the delay of their lane: lanes move as new ones come up.
+#[derive(Default)]
+pub(crate) struct Weave {
+    last: heapless::Vec<(Span, u32), LANES>,
+    hint: u8,
+}
+
+impl Weave {
+    fn last(&self, lane: &Lane) -> u32 {
+        self.last.iter().find(|(delay, _)| *delay == lane.delay).map_or(NONE, |(_, last)| *last)
+    }
+
+    fn put(&mut self, lane: &Lane, id: u32) {
+        match self.last.iter_mut().find(|(delay, _)| *delay == lane.delay) {
+            Some((_, last)) => *last = id,
+            // A lane that is not remembered is searched from its head.
+            None => drop(self.last.push((lane.delay, id))),
+        }
     }
 }
 

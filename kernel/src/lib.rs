@@ -30,6 +30,7 @@ pub mod queue;
 mod ring;
 pub mod router;
 pub mod scheduler;
+pub mod shard;
 mod sort;
 mod switch;
 pub mod timing;

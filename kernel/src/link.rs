@@ -40,13 +40,47 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         state.sent_bytes += bytes as u64;
         self.on_wire += 1;
         self.observer.transmit(self.clock.now(), port, packet);
-        self.await_tx_done(port, bytes, time);
+        // An end that proves to be of interest later costs more than one that proves to be of none.
+        let state = &mut self.ports[port.index()];
+        let is_usual = state.waited & 7 == 7;
+        state.waited <<= 1;
+        if is_usual || self.is_waited_for(port) {
+            self.await_tx_done(port, bytes, time);
+        }
+        if self.ports[port.index()].crosses != 0 {
+            return self.depart(port, id);
+        }
         self.await_arrival(port, id, bytes, time + delay);
+    }
+
+    /// Whether there may be something to send as soon as the transmitter is done.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    pub(crate) fn is_waited_for(&self, port: PortId) -> bool {
+        let state = &self.ports[port.index()];
+        state.occupied != 0 || state.at_host != 0 && !self.nics[port.index()].is_empty()
+    }
+
+    /// Something waits for a transmitter that is at work: the end of the transmission becomes an event, with the rank
+    /// that it was given when it began.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    pub(crate) fn wait_for(&mut self, port: PortId) {
+        self.ports[port.index()].waited |= 1;
+        if self.ports[port.index()].awaits_done == 0 {
+            self.wait_from_now(port);
+        }
+    }
+
+    fn wait_from_now(&mut self, port: PortId) {
+        let state = &mut self.ports[port.index()];
+        state.awaits_done = 1;
+        let idle_from = state.idle_from;
+        self.schedule(Event::TxDone(port), idle_from);
     }
 
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn await_tx_done(&mut self, port: PortId, bytes: u32, time: Span) {
         let state = &mut self.ports[port.index()];
+        state.awaits_done = 1;
         match self.lanes.find(LaneKind::TxDone, time, &mut state.lane_hints(bytes).tx_done) {
             Some(lane) => self.lanes.push_port(lane, self.ports, port),
             None => {
@@ -67,8 +101,9 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
 
     /// Too many different delays are about: the port keeps its frames itself, the oldest has a timer.
     #[cold]
-    fn push_own_lane(&mut self, port: PortId, id: PacketId) {
+    pub(crate) fn push_own_lane(&mut self, port: PortId, id: PacketId) {
         let arrival = self.packets.get(id).arrival;
+        self.note_timer(self.timers.timer(Event::Arrive(port)));
         let first = self.ports[port.index()].lane.is_empty();
         self.ports[port.index()].lane.push(&mut self.packets, id);
         if first {
@@ -98,9 +133,16 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             }
             LaneKind::TxDone => {
                 let port = self.lanes.pop_port(lane, self.ports);
-                self.try_send(port);
+                self.transmission_ends(port);
             }
         }
+    }
+
+    /// A port has put the last bit of a frame on the wire, and something may wait for that.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    pub(crate) fn transmission_ends(&mut self, port: PortId) {
+        self.ports[port.index()].awaits_done = 0;
+        self.try_send(port);
     }
 
     /// A frame reaches the other end of its wire.

@@ -91,7 +91,14 @@ pub(crate) struct Port {
     pub(crate) lossy: u8,
     /// Bit p: a flow of the partition sends at priority p here.
     pub(crate) priorities: u8,
-    pad: [u8; 5],
+    /// Whether the other end belongs to another shard.
+    pub(crate) crosses: u8,
+    /// Whether the end of the transmission is an event: it is if something may wait for it.
+    pub(crate) awaits_done: u8,
+    /// Whether something waited for the end of the present or the last transmission: then it is likely that it will be
+    /// waited for the next one, too.
+    pub(crate) waited: u8,
+    pad: [u8; 2],
     pub(crate) queue_byte_ns: u64,
 
     /// Of a small and of a large size: traffic has two, ACKs and data.

@@ -123,6 +123,9 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
                     self.queue_grew(port);
                 }
             }
+            if busy && self.ports[port.index()].occupied != 0 {
+                self.wait_for(port);
+            }
             return;
         }
         let priority = self.models.scheduler.select(&mut state.scheduler, ready);

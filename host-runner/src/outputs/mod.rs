@@ -19,6 +19,7 @@ pub use fct::{fct_rows, fct_table};
 pub use folder::ResultFolder;
 pub use jobs::{collectives_table, ranks_table};
 pub use links::links_table;
+pub(crate) use pfc::sorted_pfc;
 pub use pfc::{PfcLog, PfcRow, write_pfc};
 pub use port_capture::PortCapture;
 pub use rows::Rows;

@@ -28,6 +28,12 @@ impl Observer for PfcLog {
     }
 }
 
+/// The rows by time, those of one instant by port: so their order does not depend on which kernel has seen them.
+pub(crate) fn sorted_pfc(mut rows: Vec<PfcRow>) -> Vec<PfcRow> {
+    rows.sort_by_key(|row| (row.time, row.port));
+    rows
+}
+
 /// Writes the log: time in ns, node, its type (0 host, 1 switch), its port number from 1, and 1 for pause.
 ///
 /// # Errors

@@ -71,7 +71,9 @@ pub struct Summary {
     pub time_memo_ns: u64,
     /// Simulated time at the end, in nanoseconds.
     pub sim_time_ns: u64,
-    /// Processor time of the run, set-up excluded.
+    /// Kernels that ran side by side, each on a thread.
+    pub threads: usize,
+    /// Processor time of the run, of all threads, set-up excluded.
     pub cpu_s: f64,
     /// Elapsed time of the run, set-up excluded.
     pub wall_s: f64,
@@ -173,6 +175,7 @@ impl Summary {
             distinct_patterns: memo.distinct,
             time_memo_ns: memo.time.as_ns(),
             sim_time_ns: outcome.end.as_ns(),
+            threads: outcome.threads,
             cpu_s,
             wall_s: outcome.wall.as_secs_f64(),
             packet_hops_per_cpu_s: if cpu_s > 0.0 { totals.packet_hops as f64 / cpu_s } else { 0.0 },

@@ -198,6 +198,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             for event in [Event::Arrive(port), Event::TxDone(port), Event::Wake(port)] {
                 self.cancel(event);
             }
+            self.ports[port.index()].awaits_done = 0;
         });
         for_each_qp!(self, id, qp, {
             (0..CCA_TIMERS).for_each(|timer| self.cancel(Event::Cca(qp, timer)));

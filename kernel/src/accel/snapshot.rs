@@ -683,6 +683,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             self.carry_port_and_policies(load, port);
             self.load_nic(load, port);
             self.ports[port.index()].idle_from = EventKey::default();
+            self.ports[port.index()].awaits_done = 0;
         }
         for qp in members.all_qps() {
             self.carry_queue_pair(load, qp);
@@ -758,7 +759,10 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
                 TX_DONE => {
                     let port = members.port(local);
                     self.ports[port.index()].idle_from = key;
-                    self.put_back_tx_done(port, &mut merge);
+                    if self.is_waited_for(port) {
+                        self.ports[port.index()].awaits_done = 1;
+                        self.put_back_tx_done(port, &mut merge);
+                    }
                     key = self.ports[port.index()].idle_from;
                 }
                 WAKE => {

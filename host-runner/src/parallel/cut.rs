@@ -1,0 +1,264 @@
+//! Which shard simulates which node: shares of the traffic as equal as can be, and little of it between them.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use wormhole_kernel::fabric::PortInfo;
+use wormhole_kernel::{LinkSpec, Span};
+
+/// How far from its share the weight of a shard may be, as a fraction of the share.
+const SLACK: f64 = 0.05;
+/// The same of shards between which there is no traffic: they need not wait for each other.
+const APART_SLACK: f64 = 0.15;
+/// Times that nodes at the border are looked at again.
+const PASSES: usize = 8;
+
+/// Frames that nodes and links carry.
+#[derive(Clone, Debug)]
+pub(super) struct Weights {
+    pub(super) nodes: Vec<u64>,
+    pub(super) links: Vec<u64>,
+}
+
+impl Weights {
+    /// So many frames leave by a port.
+    pub(super) fn add(&mut self, port: &PortInfo, frames: u64) {
+        self.nodes[port.node.index()] += frames;
+        self.links[port.link.index()] += frames;
+    }
+}
+
+/// A fabric cut into shards.
+#[derive(Clone, Debug)]
+pub(super) struct Cut {
+    /// Per node.
+    pub(super) owners: Vec<u8>,
+    /// The least delay of a link from one shard to another. `None` if no traffic crosses.
+    pub(super) lookahead: Option<Span>,
+}
+
+/// A link as seen from one of its ends.
+#[derive(Clone, Copy)]
+struct Edge {
+    to: usize,
+    weight: u64,
+}
+
+impl Cut {
+    /// Cuts a fabric into `shards`, between the parts that exchange no traffic if their shares are about equal then.
+    /// Links without delay are not cut.
+    pub(super) fn new(links: &[LinkSpec], weights: &Weights, shards: usize) -> Cut {
+        if let Some(owners) = apart(links, weights, shards) {
+            return Cut { owners, lookahead: None };
+        }
+        let graph = Graph::new(links, weights);
+        let mut owners = vec![0; graph.weights.len()];
+        let all: Vec<usize> = (0..owners.len()).filter(|&node| graph.group[node] == node).collect();
+        graph.split(all, 0, shards, &mut owners);
+        let owners: Vec<u8> = graph.group.iter().map(|&leader| owners[leader]).collect();
+        let crosses = |link: &&LinkSpec| owners[link.a.index()] != owners[link.b.index()];
+        let lookahead = links.iter().filter(crosses).map(|link| link.delay).min();
+        Cut { owners, lookahead }
+    }
+}
+
+/// The parts of a fabric that exchange no traffic, shared out so that no shard has much more than its share. `None` if
+/// that cannot be.
+fn apart(links: &[LinkSpec], weights: &Weights, shards: usize) -> Option<Vec<u8>> {
+    let mut part: Vec<usize> = (0..weights.nodes.len()).collect();
+    for (link, _) in links.iter().zip(&weights.links).filter(|(_, weight)| **weight > 0) {
+        join(&mut part, link.a.index(), link.b.index());
+    }
+    let mut sums = vec![0; part.len()];
+    for (node, weight) in weights.nodes.iter().enumerate() {
+        sums[find(&mut part, node)] += weight;
+    }
+    let mut parts: Vec<usize> = (0..part.len()).filter(|&node| sums[node] > 0).collect();
+    // The largest first, each to whom has least.
+    parts.sort_by_key(|&node| (Reverse(sums[node]), node));
+    let (mut loads, mut owners) = (vec![0; shards], vec![0; part.len()]);
+    for node in parts {
+        let least = (0..shards).min_by_key(|&shard| loads[shard]).unwrap_or(0);
+        loads[least] += sums[node];
+        owners[node] = least as u8;
+    }
+    let share = sums.iter().sum::<u64>() as f64 / shards as f64;
+    let is_fair = loads.iter().all(|&load| load as f64 <= share * (1.0 + APART_SLACK));
+    is_fair.then(|| (0..part.len()).map(|node| owners[find(&mut part, node)]).collect())
+}
+
+/// Nodes, joined where a link without delay joins them, and the traffic between them.
+struct Graph {
+    /// Per node: the first node of its group.
+    group: Vec<usize>,
+    /// Per first node of a group: frames, at least 1.
+    weights: Vec<u64>,
+    edges: Vec<Vec<Edge>>,
+}
+
+impl Graph {
+    fn new(links: &[LinkSpec], weights: &Weights) -> Graph {
+        let mut group: Vec<usize> = (0..weights.nodes.len()).collect();
+        for link in links.iter().filter(|link| link.delay == Span::ZERO) {
+            join(&mut group, link.a.index(), link.b.index());
+        }
+        let group: Vec<usize> = (0..group.len()).map(|node| find(&mut group, node)).collect();
+        let mut graph = Graph { weights: vec![0; group.len()], edges: vec![Vec::new(); group.len()], group };
+        for (node, weight) in weights.nodes.iter().enumerate() {
+            graph.weights[graph.group[node]] += 1 + weight;
+        }
+        for (link, &weight) in links.iter().zip(&weights.links) {
+            let (a, b) = (graph.group[link.a.index()], graph.group[link.b.index()]);
+            if a != b {
+                graph.edges[a].push(Edge { to: b, weight });
+                graph.edges[b].push(Edge { to: a, weight });
+            }
+        }
+        graph
+    }
+
+    /// Shares `nodes` out among `count` shards, from number `first` on.
+    fn split(&self, nodes: Vec<usize>, first: usize, count: usize, owners: &mut [u8]) {
+        if count == 1 {
+            nodes.iter().for_each(|&node| owners[node] = first as u8);
+            return;
+        }
+        let half = count / 2;
+        let total: u64 = nodes.iter().map(|&node| self.weights[node]).sum();
+        let target = total as f64 * half as f64 / count as f64;
+        let mut side = vec![None; self.weights.len()];
+        nodes.iter().for_each(|&node| side[node] = Some(false));
+        let weight = self.grow(&nodes, target, &mut side);
+        self.refine(&nodes, target, weight, &mut side);
+        let (inside, outside) = nodes.into_iter().partition(|&node| side[node] == Some(true));
+        self.split(inside, first, half, owners);
+        self.split(outside, first + half, count - half, owners);
+    }
+
+    /// Takes nodes to one side, those next that most of their traffic ties to it, until it has its share.
+    fn grow(&self, nodes: &[usize], target: f64, side: &mut [Option<bool>]) -> u64 {
+        let (mut weight, mut border) = (0, BinaryHeap::new());
+        for &start in nodes {
+            border.push((i64::MIN, usize::MAX - start));
+            while let Some((gain, node)) = border.pop() {
+                let node = usize::MAX - node;
+                let is_known = gain == i64::MIN || gain == self.gain(node, side);
+                if side[node] != Some(false) || !is_known {
+                    continue;
+                }
+                if weight as f64 + self.weights[node] as f64 / 2.0 > target {
+                    return weight;
+                }
+                side[node] = Some(true);
+                weight += self.weights[node];
+                for edge in &self.edges[node] {
+                    if side[edge.to] == Some(false) {
+                        border.push((self.gain(edge.to, side), usize::MAX - edge.to));
+                    }
+                }
+            }
+        }
+        weight
+    }
+
+    /// Moves nodes over if less traffic crosses then and both sides keep about their share.
+    fn refine(&self, nodes: &[usize], target: f64, mut weight: u64, side: &mut [Option<bool>]) {
+        for _ in 0..PASSES {
+            let before = weight;
+            let mut moved = 0;
+            for &node in nodes {
+                let inside = side[node] == Some(true);
+                let gain = if inside { -self.gain(node, side) } else { self.gain(node, side) };
+                let after = if inside { weight - self.weights[node] } else { weight + self.weights[node] };
+                let is_fair = (after as f64 - target).abs() <= (target * SLACK).max((weight as f64 - target).abs());
+                if gain > 0 && is_fair {
+                    side[node] = Some(!inside);
+                    weight = after;
+                    moved += 1;
+                }
+            }
+            if moved == 0 && before == weight {
+                return;
+            }
+        }
+    }
+
+    /// Traffic of a node with the side that grows, less that with the other.
+    fn gain(&self, node: usize, side: &[Option<bool>]) -> i64 {
+        self.edges[node].iter().fold(0, |gain, edge| match side[edge.to] {
+            Some(true) => gain + edge.weight as i64,
+            Some(false) => gain - edge.weight as i64,
+            None => gain,
+        })
+    }
+}
+
+/// Joins the groups of two nodes.
+fn join(group: &mut [usize], a: usize, b: usize) {
+    let (a, b) = (find(group, a), find(group, b));
+    group[a.max(b)] = a.min(b);
+}
+
+/// The first node of a group.
+fn find(group: &mut [usize], node: usize) -> usize {
+    let mut node = node;
+    while group[node] != node {
+        group[node] = group[group[node]];
+        node = group[node];
+    }
+    node
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wormhole_kernel::{BitRate, NodeId};
+
+    fn link(a: u32, b: u32, delay: u64) -> LinkSpec {
+        LinkSpec::new(NodeId(a), NodeId(b), BitRate(100_000_000_000), Span(delay))
+    }
+
+    #[test]
+    fn two_stars_with_a_thin_link_are_cut_there() {
+        let mut links: Vec<LinkSpec> = (1..4).map(|host| link(0, host, 1_000)).collect();
+        links.extend((5..8).map(|host| link(4, host, 1_000)));
+        links.push(link(0, 4, 7_000));
+        let weights = Weights { nodes: vec![10; 8], links: vec![10, 10, 10, 10, 10, 10, 1] };
+        let cut = Cut::new(&links, &weights, 2);
+        assert_eq!(cut.lookahead, Some(Span(7_000)));
+        assert_eq!(cut.owners[..4], [cut.owners[0]; 4]);
+        assert_eq!(cut.owners[4..], [1 - cut.owners[0]; 4]);
+    }
+
+    #[test]
+    fn parts_without_traffic_between_them_are_left_whole() {
+        // Four pairs of hosts at one switch each, and a spine that nobody uses.
+        let mut links: Vec<LinkSpec> = (0..8).map(|host| link(host, 8 + host / 2, 1_000)).collect();
+        links.extend((8..12).map(|leaf| link(leaf, 12, 1_000)));
+        let weights = |last| Weights {
+            nodes: vec![3, 3, 1, 1, 1, 1, 1, 1, 9, 3, 3, 3, 0],
+            links: vec![3, 3, 1, 1, 1, 1, 1, 1, last, last, 0, 0],
+        };
+        let cut = Cut::new(&links, &weights(0), 2);
+        assert_eq!(cut.lookahead, None);
+        assert_eq!([0, 1, 8].map(|node| cut.owners[node]), [0; 3]);
+        assert_eq!([2, 3, 9, 4, 5, 10, 6, 7, 11].map(|node| cut.owners[node]), [1; 9]);
+        // Four shards would not have equal shares; and two that do exchange traffic wait for each other.
+        assert!(Cut::new(&links, &weights(0), 4).lookahead.is_some());
+        assert!(Cut::new(&links, &weights(1), 2).lookahead.is_some());
+    }
+
+    #[test]
+    fn links_without_delay_are_not_cut_and_all_shards_have_work() {
+        // A ring of 12, every third link without delay.
+        let links: Vec<LinkSpec> = (0..12).map(|n| link(n, (n + 1) % 12, u64::from(n % 3) * 100)).collect();
+        let weights = Weights { nodes: vec![5; 12], links: vec![5; 12] };
+        for shards in [2, 3, 4] {
+            let cut = Cut::new(&links, &weights, shards);
+            assert_eq!(cut.lookahead, Some(Span(100)));
+            for shard in 0..shards as u8 {
+                let own = cut.owners.iter().filter(|&&owner| owner == shard).count();
+                assert!(own >= 12 / shards - 1, "{shards} shards: {:?}", cut.owners);
+            }
+        }
+    }
+}

@@ -1,0 +1,431 @@
+//! Shards: one fabric simulated by several kernels, each at the nodes it owns, with the results of one.
+//!
+//! Every shard is a kernel over the whole fabric and has all flows. It lets happen what happens at its own nodes. A
+//! frame that it puts on a wire to a node of another shard departs; the other shard receives it. What a frame takes
+//! across such a wire at least is the *lookahead*: so far all shards may run at a time, in a *window*, without having
+//! heard of each other (conservative parallel simulation, as Unison does it).
+//!
+//! # Order
+//! The order of events is that of one kernel, to the last tie. Of two events of one instant and delay the one goes first
+//! that was scheduled first, and within a window no shard knows what the others schedule in the same instant. So places
+//! in it are *provisional* within a window: they name the event that scheduled, by its number in the shard's log of the
+//! window. When the window is over, [`rank_events`] brings the logs of all shards into one order, instant by instant, and
+//! every shard [ends it](Kernel::close_window): what is pending gets the place that it has among all.
+//!
+//! # Calling order
+//! 1. In each kernel: [`add_flow`](Kernel::add_flow) for all flows, in the same order; then
+//!    [`become_shard`](Kernel::become_shard). Link changes, frames from outside and acceleration are not for shards, nor
+//!    links that lose frames, nor models whose state is of the whole fabric, as ns-3's coins are.
+//! 2. [`run_window`](Kernel::run_window) in each, to the same end, no later than the time of the next event anywhere
+//!    plus the lookahead.
+//! 3. [`rank_events`] over all logs, [`close_window`](Kernel::close_window) in each shard, and
+//!    [`receive`](Kernel::receive) for what has departed to it, in order of [arrival](Departure::arrival).
+//! 4. Back to 2.
+//!
+//! A receiver does not hear that a sender has got its last acknowledgement. Who counts a drop or a time-out in any
+//! shard must run one kernel instead: packets that are sent twice may reach a receiver that should know of the end.
+
+use crate::cca::{IntHop, MAX_INT_HOPS};
+use crate::error::CapacityError;
+use crate::event::{Event, EventKey, Place, Tie, TimerId};
+use crate::ids::{NodeId, PacketId, PortId, QpId};
+use crate::kernel::{Kernel, Step};
+use crate::lane::Weave;
+use crate::memory::{Carver, words_for};
+use crate::models::Models;
+use crate::observer::Observer;
+use crate::packet::Packet;
+use crate::queue::EventQueue;
+use crate::units::SimTime;
+use bytemuck::{Pod, Zeroable};
+
+/// What a window of a shard may hold.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ShardLimits {
+    /// Events. No more than [`ShardLimits::MOST_EVENTS`] are used.
+    pub events: usize,
+    /// Frames that depart.
+    pub departures: usize,
+    /// Timers that are set.
+    pub timers: usize,
+}
+
+impl ShardLimits {
+    /// Events of a window that can be told apart.
+    pub const MOST_EVENTS: usize = Place::EVENTS;
+}
+
+/// A frame on its way to another shard.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+pub struct Departure {
+    frame: Packet,
+    hops: [IntHop; MAX_INT_HOPS],
+    /// The port that has sent it.
+    port: PortId,
+    pad: u32,
+}
+
+impl Departure {
+    /// The port it arrives at.
+    pub fn ingress(&self) -> PortId {
+        self.frame.ingress()
+    }
+
+    /// Its arrival, given the ranks of the shard that it comes from.
+    pub fn arrival(&self, ranks: &[u32]) -> Arrival<'_> {
+        let EventKey { at, tie } = self.frame.arrival;
+        Arrival { key: EventKey { at, tie: settled(tie, ranks) }, departure: self }
+    }
+}
+
+/// A frame that comes from another shard.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival<'d> {
+    /// When it reaches the other end of its wire, and its rank in that instant.
+    pub key: EventKey,
+    departure: &'d Departure,
+}
+
+/// What a kernel keeps as a shard.
+pub(crate) struct Shard<'a> {
+    /// Per node: whether another shard owns it.
+    foreign: &'a mut [u8],
+    log: Log<'a, EventKey>,
+    departures: Log<'a, Departure>,
+    timers: Log<'a, TimerId>,
+    /// End of the window.
+    end: SimTime,
+}
+
+/// A list of bounded length.
+struct Log<'a, T> {
+    items: &'a mut [T],
+    len: usize,
+    what: &'static str,
+}
+
+impl<'a, T: Pod> Log<'a, T> {
+    fn carve(carver: &mut Carver<'a>, limit: usize, what: &'static str) -> Result<Log<'a, T>, CapacityError> {
+        Ok(Log { items: carver.take(limit)?, len: 0, what })
+    }
+
+    fn push(&mut self, item: T) -> Result<(), CapacityError> {
+        let limit = self.items.len();
+        let slot = self.items.get_mut(self.len).ok_or(CapacityError { what: self.what, limit })?;
+        *slot = item;
+        self.len += 1;
+        Ok(())
+    }
+
+    fn items(&self) -> &[T] {
+        &self.items[..self.len]
+    }
+}
+
+/// Ranks the events of a window: per shard and event of its log, the event's number among all of its instant.
+///
+/// `logs` are the [logs](Kernel::window_log) of all shards, and `ranks` has a list as long for each of them.
+///
+/// # Panics
+/// If a list of ranks is shorter than its log.
+pub fn rank_events(logs: &[&[EventKey]], ranks: &mut [&mut [u32]]) {
+    let mut heads = Heads::new(logs);
+    loop {
+        let (first, now, others) = heads.earliest();
+        if now == EventKey::NEVER.at {
+            return;
+        }
+        if now < others {
+            heads.rank_alone(first, others, ranks[first]);
+        } else {
+            heads.rank_together(now, ranks);
+        }
+    }
+}
+
+/// How far each shard's log has been ranked.
+struct Heads<'l> {
+    logs: &'l [&'l [EventKey]],
+    next: [usize; MOST_SHARDS],
+    /// When the next event of each shard happens.
+    at: [SimTime; MOST_SHARDS],
+}
+
+impl<'l> Heads<'l> {
+    fn new(logs: &'l [&'l [EventKey]]) -> Heads<'l> {
+        let mut heads = Heads { logs, next: [0; MOST_SHARDS], at: [EventKey::NEVER.at; MOST_SHARDS] };
+        (0..logs.len()).for_each(|shard| heads.go_to(shard, 0));
+        heads
+    }
+
+    fn go_to(&mut self, shard: usize, next: usize) {
+        self.next[shard] = next;
+        self.at[shard] = self.logs[shard].get(next).map_or(EventKey::NEVER.at, |key| key.at);
+    }
+
+    /// The shard whose event is next, when that is, and when the next one of any other shard is.
+    fn earliest(&self) -> (usize, SimTime, SimTime) {
+        let (mut first, mut now, mut others) = (0, self.at[0], EventKey::NEVER.at);
+        for shard in 1..self.logs.len() {
+            let at = self.at[shard];
+            if at < now {
+                (first, now, others) = (shard, at, now);
+            } else {
+                others = others.min(at);
+            }
+        }
+        (first, now, others)
+    }
+
+    /// Nobody else does anything before `end`.
+    fn rank_alone(&mut self, shard: usize, end: SimTime, ranks: &mut [u32]) {
+        let log = self.logs[shard];
+        let (mut next, mut now, mut rank) = (self.next[shard], end, 0);
+        while let Some(key) = log.get(next).filter(|key| key.at < end) {
+            rank = if key.at == now { rank + 1 } else { 0 };
+            now = key.at;
+            ranks[next] = rank;
+            next += 1;
+        }
+        self.go_to(shard, next);
+    }
+
+    /// Several shards have events in this instant.
+    fn rank_together(&mut self, now: SimTime, ranks: &mut [&mut [u32]]) {
+        let shards = self.logs.len();
+        let mut ties = [None; MOST_SHARDS];
+        let tie = |heads: &Heads<'_>, shard: usize, ranks: &[&mut [u32]]| {
+            let is_due = heads.at[shard] == now;
+            is_due.then(|| settled(heads.logs[shard][heads.next[shard]].tie, ranks[shard]))
+        };
+        for shard in 0..shards {
+            ties[shard] = tie(self, shard, ranks);
+        }
+        let mut rank = 0;
+        while let Some(least) = ties[..shards].iter().flatten().min().copied() {
+            // What happens in every shard has the same key in all of them: it is one event.
+            for shard in 0..shards {
+                if ties[shard] == Some(least) {
+                    ranks[shard][self.next[shard]] = rank;
+                    self.go_to(shard, self.next[shard] + 1);
+                    ties[shard] = tie(self, shard, ranks);
+                }
+            }
+            rank += 1;
+        }
+    }
+}
+
+/// Shards of one fabric at most.
+pub const MOST_SHARDS: usize = 64;
+
+/// A tie with its final place, given the ranks of the shard that issued it. One that has it already stays as it is.
+fn settled(tie: Tie, ranks: &[u32]) -> Tie {
+    match Place::of(tie) {
+        Some(place) => tie.with_count(place.settled(ranks[place.event])),
+        None => tie,
+    }
+}
+
+impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
+    /// Words of zeroed memory that a shard takes besides those of its kernel, in a fabric of so many nodes.
+    pub fn shard_words(nodes: usize, limits: &ShardLimits) -> usize {
+        words_for::<u8>(nodes)
+            + words_for::<EventKey>(limits.events)
+            + words_for::<Departure>(limits.departures)
+            + words_for::<TimerId>(limits.timers)
+    }
+
+    /// From now on leaves to other kernels what happens at nodes that are not its own. `words` MUST be zero.
+    ///
+    /// # Errors
+    /// [`CapacityError`] `memory` if there are too few words.
+    pub fn become_shard(
+        &mut self,
+        words: &'a mut [u64],
+        limits: &ShardLimits,
+        owns: impl Fn(NodeId) -> bool,
+    ) -> Result<(), CapacityError> {
+        let carver = &mut Carver::new(words);
+        let foreign: &mut [u8] = carver.take(self.fabric.node_count())?;
+        for (node, foreign) in (0..).map(NodeId).zip(foreign.iter_mut()) {
+            *foreign = u8::from(!owns(node));
+        }
+        for port in self.fabric.ports() {
+            let crosses = owns(self.fabric.port(port).node) && !owns(self.fabric.neighbour(port));
+            self.ports[port.index()].crosses = u8::from(crosses);
+        }
+        self.shard = Some(Shard {
+            foreign,
+            log: Log::carve(carver, limits.events.min(Place::EVENTS), "window_events")?,
+            departures: Log::carve(carver, limits.departures, "window_departures")?,
+            timers: Log::carve(carver, limits.timers, "window_timers")?,
+            end: SimTime::ZERO,
+        });
+        Ok(())
+    }
+
+    /// Lets everything before `end` happen at the nodes of this shard. [`Step::OutputFull`] interrupts it: it goes on
+    /// when it is called again. Else it returns [`Step::Reached`].
+    ///
+    /// # Errors
+    /// [`CapacityError`] if a limit of the kernel or of the shard is reached: the shard is of no use any more.
+    pub fn run_window(&mut self, end: SimTime) -> Result<Step, CapacityError> {
+        if let Some(shard) = &mut self.shard {
+            shard.end = end;
+        }
+        loop {
+            if self.interrupted
+                && let Some(stop) = self.interruption()
+            {
+                return stop;
+            }
+            let (lane, lane_due) = self.lanes.first();
+            let from_lane = lane_due < self.next_timer;
+            let next = if from_lane { lane_due } else { self.next_timer };
+            if next.at >= end {
+                return Ok(Step::Reached);
+            }
+            let Some(shard) = &self.shard else { return Ok(Step::Reached) };
+            let first = Place::first_of(shard.log.len);
+            self.clock.advance_at(next, first);
+            self.totals.events += 1;
+            if from_lane {
+                self.lane_due(lane);
+            } else {
+                self.timer_due();
+            }
+            self.log_event(next)?;
+        }
+    }
+
+    /// Writes an event down, as often as what it has scheduled takes places: not at all if it has scheduled nothing.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    fn log_event(&mut self, key: EventKey) -> Result<(), CapacityError> {
+        let Some(shard) = &mut self.shard else { return Ok(()) };
+        let used = Place::events_below(self.clock.place());
+        while shard.log.len < used {
+            shard.log.push(key)?;
+        }
+        Ok(())
+    }
+
+    /// The events of the window that have scheduled anything, in their order.
+    pub fn window_log(&self) -> &[EventKey] {
+        self.shard.as_ref().map_or(&[], |shard| shard.log.items())
+    }
+
+    /// What has departed in the window, in order of departure.
+    pub fn departures(&self) -> &[Departure] {
+        self.shard.as_ref().map_or(&[], |shard| shard.departures.items())
+    }
+
+    /// Ends the window: all that is pending gets its final place.
+    ///
+    /// # Panics
+    /// If `ranks` is not as long as the log.
+    pub fn close_window(&mut self, ranks: &[u32]) {
+        let Some(shard) = &mut self.shard else { return };
+        for port in self.ports.iter_mut().filter(|port| port.idle_from.at >= shard.end) {
+            port.idle_from.tie = settled(port.idle_from.tie, ranks);
+        }
+        self.lanes.settle(&mut self.packets, self.ports, |tie| settled(tie, ranks));
+        let timers = core::mem::take(&mut shard.timers.len);
+        (shard.log.len, shard.departures.len) = (0, 0);
+        for index in 0..timers {
+            let Some(shard) = &self.shard else { return };
+            let timer = shard.timers.items[index];
+            let Some(key) = self.events.pending(timer) else { continue };
+            let key = EventKey { tie: settled(key.tie, ranks), ..key };
+            self.events.schedule(timer, key);
+            self.settle_own_lane(timer, ranks);
+        }
+        self.next_timer = self.events.peek().unwrap_or(EventKey::NEVER);
+    }
+
+    /// Frames that found no lane wait behind the one that has the timer.
+    fn settle_own_lane(&mut self, timer: TimerId, ranks: &[u32]) {
+        let Event::Arrive(port) = self.timers.event(timer) else { return };
+        let mut next = self.ports[port.index()].lane.head();
+        while let Some(id) = next {
+            let packet = self.packets.get_mut(id);
+            packet.arrival.tie = settled(packet.arrival.tie, ranks);
+            next = (packet.next != PacketId::NONE.0).then_some(PacketId(packet.next));
+        }
+    }
+
+    /// Takes frames in that have departed to this shard, in the order of their keys. None MUST be before the end of the
+    /// last window.
+    ///
+    /// # Errors
+    /// [`CapacityError`] `packets`.
+    pub fn receive(&mut self, arrivals: &[Arrival<'_>]) -> Result<(), CapacityError> {
+        let mut weave = Weave::default();
+        for Arrival { key, departure: Departure { frame, hops, port, .. } } in arrivals {
+            if self.packets.available() == 0 {
+                return Err(CapacityError { what: "packets", limit: self.packets.capacity() });
+            }
+            let id = self.new_frame(Packet { arrival: *key, int_hops: 0, ..*frame });
+            for hop in &hops[..MAX_INT_HOPS.min(frame.int_hops as usize)] {
+                self.packets.push_hop(id, *hop);
+            }
+            self.packets.get_mut(id).int_hops = frame.int_hops;
+            self.count_frame(frame, 1);
+            if !self.lanes.weave(&mut self.packets, id, &mut weave) {
+                self.push_own_lane(*port, id);
+            }
+        }
+        Ok(())
+    }
+
+    /// A frame leaves for another shard.
+    pub(crate) fn depart(&mut self, port: PortId, id: PacketId) {
+        let mut departure = Departure { frame: *self.packets.get(id), port, ..Departure::zeroed() };
+        let hops = self.packets.hops(id);
+        departure.hops[..hops.len()].copy_from_slice(hops);
+        self.count_frame(&departure.frame, u32::MAX);
+        self.packets.remove(id);
+        let Some(shard) = &mut self.shard else { return };
+        if let Err(fault) = shard.departures.push(departure) {
+            self.fault = Some(fault);
+            self.interrupted = true;
+        }
+    }
+
+    /// Counts a frame that comes (1) or goes (-1, wrapping).
+    fn count_frame(&mut self, frame: &Packet, by: u32) {
+        self.on_wire = self.on_wire.wrapping_add_signed(by as i32 as isize);
+        if frame.qp != QpId::NONE.0 {
+            let frames = &mut self.qps.slots[frame.qp as usize].frames;
+            *frames = frames.wrapping_add(by);
+        }
+        if frame.is_pfc() {
+            self.pfc_frames = self.pfc_frames.wrapping_add(by);
+        }
+    }
+
+    /// Whether another shard owns a node.
+    pub(crate) fn is_foreign(&self, node: NodeId) -> bool {
+        self.shard.as_ref().is_some_and(|shard| shard.foreign[node.index()] != 0)
+    }
+
+    /// A timer is set.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    pub(crate) fn note_timer(&mut self, timer: TimerId) {
+        if let Some(shard) = &mut self.shard
+            && let Err(fault) = shard.timers.push(timer)
+        {
+            self.fault = Some(fault);
+            self.interrupted = true;
+        }
+    }
+
+    /// What every shard does next in an event that happens in all of them has the same place in each, whatever they have
+    /// done in it so far.
+    pub(crate) fn begin_common_step(&mut self) {
+        if self.shard.is_some() {
+            self.clock.skip_to(Place::next_event(self.clock.place()));
+        }
+    }
+}
