@@ -21,15 +21,19 @@ pub(crate) struct ScenarioArgs {
     accel: AccelArgs,
     #[command(flatten)]
     memo: MemoArgs,
-    /// Threads to simulate with. What comes of it does not depend on their number.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
-    threads: u16,
+    /// Threads to simulate with. What comes of it does not depend on their number. Default: one, with one kernel.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    threads: Option<u16>,
 }
 
 impl ScenarioArgs {
     /// The choices that are not in input files, without plugins.
     pub(crate) fn options(&self) -> Options {
-        Options { acceleration: self.accel.acceleration(), threads: self.threads.into(), ..self.input.options() }
+        Options {
+            acceleration: self.accel.acceleration(),
+            threads: self.threads.map(usize::from),
+            ..self.input.options()
+        }
     }
 
     /// What is memoised; `None` if it cannot be as it is asked for: the findings say why.

@@ -81,8 +81,9 @@ pub struct Options {
     pub acceleration: Acceleration,
     /// Granularity of HPCC's rate registers in bit/s, profile `ps` only; 0: rates are as fine as they come.
     pub rate_quantum: u64,
-    /// Threads that may be used. What comes of a run does not depend on it.
-    pub threads: usize,
+    /// Threads that may be used, if the run may be made by several kernels. What comes of it does not depend on their
+    /// number.
+    pub threads: Option<usize>,
 }
 
 impl Options {
@@ -97,7 +98,7 @@ impl Options {
         max_flows: DEFAULT_MAX_FLOWS,
         acceleration: Acceleration { tier: Tier::Off, detector: Detector::CYCLE },
         rate_quantum: 0,
-        threads: 1,
+        threads: None,
     };
 }
 
@@ -146,8 +147,9 @@ pub struct Scenario {
     pub max_flows: usize,
     /// What may be skipped, and how steady states are recognised.
     pub acceleration: Acceleration,
-    /// Threads that may be used. What comes of a run does not depend on it.
-    pub threads: usize,
+    /// Threads that may be used, if the run may be made by several kernels. What comes of it does not depend on their
+    /// number.
+    pub threads: Option<usize>,
 }
 
 /// A tier's name on the command line and in outputs.

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use wormhole_kernel::accel::{Skipped, Tier};
 use wormhole_kernel::fabric::PortInfo;
 use wormhole_kernel::kernel::{ActiveFlow, PausedQueue, Step, Totals};
-use wormhole_kernel::memo::KERNEL_VERSION;
+use wormhole_kernel::memo::{KERNEL_VERSION, Memoisation};
 use wormhole_kernel::router::Router;
 use wormhole_kernel::{
     CapacityError, Error, FabricSize, Kernel, Limits, ModelSet, Models, NodeId, Observer, PortStats, SimTime,
@@ -106,7 +106,7 @@ pub struct Outcome {
     pub end: SimTime,
     /// How it ended.
     pub ending: Ending,
-    /// Kernels that have run side by side, each on a thread.
+    /// Threads that have run kernels side by side.
     pub threads: usize,
     /// Processor time of the run, of all threads, set-up excluded.
     pub cpu: Duration,
@@ -192,7 +192,7 @@ pub struct Refusal {
 /// # Errors
 /// Everything the kernel refuses.
 pub fn simulate(scenario: &Scenario, watch: &mut dyn Watch) -> Result<Outcome, Vec<Refusal>> {
-    if let Some(outcome) = parallel::simulate(scenario, watch)? {
+    if let Some(outcome) = parallel::simulate(scenario, None, watch)? {
         return Ok(outcome);
     }
     with_models(scenario, Run { scenario, memo: None, driver: ToTheEnd { watch } })
@@ -203,7 +203,7 @@ pub fn simulate(scenario: &Scenario, watch: &mut dyn Watch) -> Result<Outcome, V
 /// # Errors
 /// Everything the kernel refuses.
 pub fn simulate_memoised(scenario: &Scenario, memo: &mut Memo, watch: &mut dyn Watch) -> Result<Outcome, Vec<Refusal>> {
-    if let Some(outcome) = parallel::simulate(scenario, watch)? {
+    if let Some(outcome) = parallel::simulate(scenario, Some(&mut *memo), watch)? {
         return Ok(outcome);
     }
     with_models(scenario, Run { scenario, memo: Some(memo), driver: ToTheEnd { watch } })
@@ -413,9 +413,7 @@ impl<D: Driver> WithModels for Run<'_, D> {
         let mut kernel = kernel(scenario, &mut memory, models, &limits, observer)?;
         kernel.accelerate(scenario.acceleration).map_err(refused)?;
         if let (Some(memo), Some(how)) = (&mut memo, how) {
-            let (format_version, kernel_version) = (FORMAT_VERSION, KERNEL_VERSION);
-            memo.begin(Header { format_version, kernel_version, models: kernel.memo_models() }, &mut store);
-            kernel.memoise(&mut store, how).map_err(refused)?;
+            begin_memo(memo, how, &mut kernel, &mut store)?;
         }
         let mut outcome = run(scenario, kernel, driver)?;
         outcome.memo.bytes = store.bytes();
@@ -426,7 +424,22 @@ impl<D: Driver> WithModels for Run<'_, D> {
     }
 }
 
-fn refused(fault: CapacityError) -> Vec<Refusal> {
+/// Gives a kernel the store that it memoises in, with what is known already.
+///
+/// # Errors
+/// A capacity is used up.
+pub(crate) fn begin_memo<'k, M: Models, O: Observer>(
+    memo: &mut Memo,
+    how: Memoisation,
+    kernel: &mut Kernel<'k, M, O>,
+    store: &'k mut RunStore<'_>,
+) -> Result<(), Vec<Refusal>> {
+    let (format_version, kernel_version) = (FORMAT_VERSION, KERNEL_VERSION);
+    memo.begin(Header { format_version, kernel_version, models: kernel.memo_models() }, store);
+    kernel.memoise(store, how).map_err(refused)
+}
+
+pub(crate) fn refused(fault: CapacityError) -> Vec<Refusal> {
     vec![Refusal { flow: None, error: fault.into() }]
 }
 

@@ -62,6 +62,22 @@ impl<const K: usize> TimeBins<K> {
         }
     }
 
+    /// Adds what another has, which began at the same time.
+    pub fn merge(&mut self, other: &TimeBins<K>) {
+        let mut other = other.clone();
+        while self.width < other.width {
+            self.fold();
+        }
+        while other.width < self.width {
+            other.fold();
+        }
+        let bins = self.bins.len().max(other.bins.len());
+        self.bins.resize(bins, [Span::ZERO; K]);
+        for (sum, of) in self.bins.iter_mut().zip(&other.bins) {
+            sum.iter_mut().zip(of).for_each(|(sum, of)| *sum += *of);
+        }
+    }
+
     /// Makes one of every two bins.
     fn fold(&mut self) {
         let pair = |pair: &[[Span; K]]| {

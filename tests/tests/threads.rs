@@ -1,9 +1,11 @@
 //! A run on several threads has the results of one, to the byte.
 
 use std::fmt::Write;
+use wormhole::memo::{Memo, MemoOptions};
 use wormhole::scenario::{Profile, Scenario};
-use wormhole::simulate::{Outcome, simulate};
+use wormhole::simulate::{Outcome, simulate, simulate_memoised};
 use wormhole_kernel::Completion;
+use wormhole_kernel::accel::{Acceleration, Tier};
 use wormhole_tests::swarm::for_all_seeds;
 use wormhole_tests::{Rng, load_text, usable};
 
@@ -83,7 +85,7 @@ fn told(outcome: &Outcome) -> String {
     text
 }
 
-fn with_threads(scenario: &Scenario, threads: usize) -> Outcome {
+fn with_threads(scenario: &Scenario, threads: Option<usize>) -> Outcome {
     let scenario = Scenario { threads, ..scenario.clone() };
     simulate(&scenario, &mut ()).expect("it is accepted")
 }
@@ -94,9 +96,9 @@ fn any_number_of_threads_gives_the_same() {
     for_all_seeds(150, inputs, |inputs| {
         let loaded = load_text(&inputs.topology, &inputs.flows, &inputs.config);
         let scenario = Scenario { profile: Profile::Ps, ..usable(loaded) };
-        let one = with_threads(&scenario, 1);
-        for threads in [2, 3, 8] {
-            let several = with_threads(&scenario, threads);
+        let one = with_threads(&scenario, None);
+        for threads in [1, 2, 3, 8] {
+            let several = with_threads(&scenario, Some(threads));
             cut += u64::from(several.threads > 1);
             assert!(told(&one) == told(&several), "{threads} threads:\n{}\n{}", told(&one), told(&several));
         }
@@ -105,4 +107,54 @@ fn any_number_of_threads_gives_the_same() {
     });
     println!("{flows} flows, {paused} pauses; {cut} runs in shards");
     assert!(cut > 100 && paused > 0, "{cut} runs in shards, {paused} pauses");
+}
+
+/// Pairs of hosts at switches of their own: what a fabric does that is made of parts.
+fn pairs(sizes: &[(u64, u64)]) -> Scenario {
+    let hosts = 2 * sizes.len() as u64;
+    let (mut links, mut flows) = (String::new(), String::new());
+    for (pair, (bytes, start)) in (0..).zip(sizes) {
+        for host in [2 * pair, 2 * pair + 1] {
+            writeln!(links, "{host} {} 100Gbps 0.001ms 0", hosts + pair).expect("memory");
+        }
+        for (src, dst) in [(2 * pair, 2 * pair + 1), (2 * pair + 1, 2 * pair)] {
+            writeln!(flows, "{src} {dst} 3 100 {bytes} 2.{start:06}").expect("memory");
+        }
+    }
+    let switches: Vec<String> = (hosts..hosts + hosts / 2).map(|switch| switch.to_string()).collect();
+    let topology = format!("{} {} {hosts}\n{}\n{links}", hosts + hosts / 2, hosts / 2, switches.join(" "));
+    let loaded = load_text(&topology, &format!("{hosts}\n{flows}"), "CC_MODE 3\n");
+    usable(loaded)
+}
+
+/// What acceleration has done, besides what came of it.
+fn skipped(outcome: &Outcome) -> String {
+    format!("{}{:?} {:?}\n{:?}", told(outcome), outcome.skipped, outcome.memo, outcome.skips)
+}
+
+#[test]
+fn parts_are_accelerated_alike_by_any_number_of_threads() {
+    let sizes = [(3_000_000, 0), (1_000_000, 0), (3_000_000, 5), (2_000_000, 1), (1_000_000, 7), (3_000_000, 0)];
+    for tier in [Tier::Exact, Tier::Bounded] {
+        let scenario = pairs(&sizes);
+        let acceleration = Acceleration { tier, ..Acceleration::default() };
+        let scenario = Scenario { acceleration, ..scenario };
+        let options = MemoOptions { keys: None, check: 0, limit_words: 1_000_000 };
+        let run = |threads| {
+            let scenario = Scenario { threads, ..scenario.clone() };
+            let mut memo = Memo::open(options, None, tier).0.expect("a memo");
+            simulate_memoised(&scenario, &mut memo, &mut ()).expect("it is accepted")
+        };
+        let several = [1, 2, 8].map(|threads| run(Some(threads)));
+        assert_eq!(several.each_ref().map(|outcome| outcome.threads), [1, 2, 3], "a kernel for each of three sizes");
+        for outcome in &several {
+            assert!(skipped(outcome) == skipped(&several[0]), "{}\n{}", skipped(outcome), skipped(&several[0]));
+            assert!(outcome.skipped.events > outcome.totals.events, "{:?}", outcome.skipped);
+            assert!(outcome.memo.counts.hits + outcome.memo.counts.followers > 0, "{:?}", outcome.memo);
+        }
+        // One kernel has the same flows; what its parts share with each other is counted otherwise.
+        let one = run(None);
+        let fcts = |outcome: &Outcome| outcome.flows.iter().map(|f| (f.number, f.completion.fct)).collect::<Vec<_>>();
+        assert!(tier != Tier::Exact || fcts(&one) == fcts(&several[0]));
+    }
 }

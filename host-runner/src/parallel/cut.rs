@@ -1,14 +1,11 @@
-//! Which shard simulates which node: shares of the traffic as equal as can be, and little of it between them.
+//! Which kernel simulates which node: shares of the traffic as equal as can be, and little of it between them.
 
-use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use wormhole_kernel::fabric::PortInfo;
 use wormhole_kernel::{LinkSpec, Span};
 
 /// How far from its share the weight of a shard may be, as a fraction of the share.
 const SLACK: f64 = 0.05;
-/// The same of shards between which there is no traffic: they need not wait for each other.
-const APART_SLACK: f64 = 0.15;
 /// Times that nodes at the border are looked at again.
 const PASSES: usize = 8;
 
@@ -27,12 +24,14 @@ impl Weights {
     }
 }
 
-/// A fabric cut into shards.
+/// Which kernel simulates which nodes.
 #[derive(Clone, Debug)]
 pub(super) struct Cut {
     /// Per node.
     pub(super) owners: Vec<u8>,
-    /// The least delay of a link from one shard to another. `None` if no traffic crosses.
+    /// Kernels in all.
+    pub(super) kernels: usize,
+    /// The least delay of a link between two of them. `None` if no traffic crosses.
     pub(super) lookahead: Option<Span>,
 }
 
@@ -44,46 +43,18 @@ struct Edge {
 }
 
 impl Cut {
-    /// Cuts a fabric into `shards`, between the parts that exchange no traffic if their shares are about equal then.
-    /// Links without delay are not cut.
-    pub(super) fn new(links: &[LinkSpec], weights: &Weights, shards: usize) -> Cut {
-        if let Some(owners) = apart(links, weights, shards) {
-            return Cut { owners, lookahead: None };
-        }
+    /// Cuts a fabric across its traffic. Links without delay are not cut.
+    pub(super) fn across(links: &[LinkSpec], weights: &Weights, shards: usize) -> Cut {
         let graph = Graph::new(links, weights);
         let mut owners = vec![0; graph.weights.len()];
         let all: Vec<usize> = (0..owners.len()).filter(|&node| graph.group[node] == node).collect();
         graph.split(all, 0, shards, &mut owners);
         let owners: Vec<u8> = graph.group.iter().map(|&leader| owners[leader]).collect();
         let crosses = |link: &&LinkSpec| owners[link.a.index()] != owners[link.b.index()];
-        let lookahead = links.iter().filter(crosses).map(|link| link.delay).min();
-        Cut { owners, lookahead }
+        // If nothing can be cut all is in one shard, which hears of nobody for as long as it likes.
+        let lookahead = links.iter().filter(crosses).map(|link| link.delay).min().unwrap_or(Span::MAX);
+        Cut { owners, kernels: shards, lookahead: Some(lookahead) }
     }
-}
-
-/// The parts of a fabric that exchange no traffic, shared out so that no shard has much more than its share. `None` if
-/// that cannot be.
-fn apart(links: &[LinkSpec], weights: &Weights, shards: usize) -> Option<Vec<u8>> {
-    let mut part: Vec<usize> = (0..weights.nodes.len()).collect();
-    for (link, _) in links.iter().zip(&weights.links).filter(|(_, weight)| **weight > 0) {
-        join(&mut part, link.a.index(), link.b.index());
-    }
-    let mut sums = vec![0; part.len()];
-    for (node, weight) in weights.nodes.iter().enumerate() {
-        sums[find(&mut part, node)] += weight;
-    }
-    let mut parts: Vec<usize> = (0..part.len()).filter(|&node| sums[node] > 0).collect();
-    // The largest first, each to whom has least.
-    parts.sort_by_key(|&node| (Reverse(sums[node]), node));
-    let (mut loads, mut owners) = (vec![0; shards], vec![0; part.len()]);
-    for node in parts {
-        let least = (0..shards).min_by_key(|&shard| loads[shard]).unwrap_or(0);
-        loads[least] += sums[node];
-        owners[node] = least as u8;
-    }
-    let share = sums.iter().sum::<u64>() as f64 / shards as f64;
-    let is_fair = loads.iter().all(|&load| load as f64 <= share * (1.0 + APART_SLACK));
-    is_fair.then(|| (0..part.len()).map(|node| owners[find(&mut part, node)]).collect())
 }
 
 /// Nodes, joined where a link without delay joins them, and the traffic between them.
@@ -193,13 +164,13 @@ impl Graph {
 }
 
 /// Joins the groups of two nodes.
-fn join(group: &mut [usize], a: usize, b: usize) {
+pub(super) fn join(group: &mut [usize], a: usize, b: usize) {
     let (a, b) = (find(group, a), find(group, b));
     group[a.max(b)] = a.min(b);
 }
 
 /// The first node of a group.
-fn find(group: &mut [usize], node: usize) -> usize {
+pub(super) fn find(group: &mut [usize], node: usize) -> usize {
     let mut node = node;
     while group[node] != node {
         group[node] = group[group[node]];
@@ -223,28 +194,10 @@ mod tests {
         links.extend((5..8).map(|host| link(4, host, 1_000)));
         links.push(link(0, 4, 7_000));
         let weights = Weights { nodes: vec![10; 8], links: vec![10, 10, 10, 10, 10, 10, 1] };
-        let cut = Cut::new(&links, &weights, 2);
+        let cut = Cut::across(&links, &weights, 2);
         assert_eq!(cut.lookahead, Some(Span(7_000)));
         assert_eq!(cut.owners[..4], [cut.owners[0]; 4]);
         assert_eq!(cut.owners[4..], [1 - cut.owners[0]; 4]);
-    }
-
-    #[test]
-    fn parts_without_traffic_between_them_are_left_whole() {
-        // Four pairs of hosts at one switch each, and a spine that nobody uses.
-        let mut links: Vec<LinkSpec> = (0..8).map(|host| link(host, 8 + host / 2, 1_000)).collect();
-        links.extend((8..12).map(|leaf| link(leaf, 12, 1_000)));
-        let weights = |last| Weights {
-            nodes: vec![3, 3, 1, 1, 1, 1, 1, 1, 9, 3, 3, 3, 0],
-            links: vec![3, 3, 1, 1, 1, 1, 1, 1, last, last, 0, 0],
-        };
-        let cut = Cut::new(&links, &weights(0), 2);
-        assert_eq!(cut.lookahead, None);
-        assert_eq!([0, 1, 8].map(|node| cut.owners[node]), [0; 3]);
-        assert_eq!([2, 3, 9, 4, 5, 10, 6, 7, 11].map(|node| cut.owners[node]), [1; 9]);
-        // Four shards would not have equal shares; and two that do exchange traffic wait for each other.
-        assert!(Cut::new(&links, &weights(0), 4).lookahead.is_some());
-        assert!(Cut::new(&links, &weights(1), 2).lookahead.is_some());
     }
 
     #[test]
@@ -253,7 +206,7 @@ mod tests {
         let links: Vec<LinkSpec> = (0..12).map(|n| link(n, (n + 1) % 12, u64::from(n % 3) * 100)).collect();
         let weights = Weights { nodes: vec![5; 12], links: vec![5; 12] };
         for shards in [2, 3, 4] {
-            let cut = Cut::new(&links, &weights, shards);
+            let cut = Cut::across(&links, &weights, shards);
             assert_eq!(cut.lookahead, Some(Span(100)));
             for shard in 0..shards as u8 {
                 let own = cut.owners.iter().filter(|&&owner| owner == shard).count();

@@ -1,36 +1,358 @@
-//! Runs a scenario on several threads, with the results of one.
+//! Runs a scenario with several kernels, on as many threads as the user allows.
 //!
-//! * `parts`: flows and jobs that share no node are simulated apart, accelerated or not.
-//! * `shards`: a fabric that all flows share is cut into shards, if nothing is skipped.
-//! * `cut`: which node goes to which shard.
+//! * `cut`: which kernel simulates which nodes.
+//! * `apart`: parts of the fabric that exchange no traffic, each simulated as if there were no other, accelerated or not.
+//! * `windows`: a fabric that all flows share, cut into shards that hear of each other window by window.
 //!
-//! Which of them a run takes does not depend on the number of threads. A shard is made for each thread, and the order of
-//! events is that of one kernel whatever their number.
+//! What comes of a run depends neither on the number of threads nor on which of them is faster. In windows the order of
+//! events is that of one kernel. Parts that are accelerated have the kernels that they have whatever the number of
+//! threads; only records that they would have shared with each other in one kernel are learnt by each of them.
 
+mod apart;
 mod cut;
-mod shards;
+mod windows;
 
-use crate::scenario::{Profile, Scenario};
-use crate::simulate::{Outcome, Refusal, Watch};
-use wormhole_kernel::accel::Tier;
+use crate::cpu::CpuClock;
+use crate::memo::{Memo, MemoReport, RunStore};
+use crate::outputs::{SkipLog, sorted_pfc};
+use crate::scenario::{Profile, Routing, Scenario};
+use crate::simulate::{
+    Ending, Logs, Outcome, PortReport, Progress, Refusal, Watch, begin_memo, kernel, limits, logs, memory, ps_models,
+    refused,
+};
+use crate::traffic::Traffic;
+use cut::{Cut, Weights};
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use std::time::{Duration, Instant};
+use windows::Windows;
+use wormhole_kernel::accel::{Skipped, Tier};
+use wormhole_kernel::kernel::Totals;
+use wormhole_kernel::memo::Memoised;
+use wormhole_kernel::router::Router;
+use wormhole_kernel::shard::{MOST_SHARDS, ShardLimits};
+use wormhole_kernel::{Completion, Kernel, ModelSet, NodeId, SimTime};
+use wormhole_models::profile::Ps;
+use wormhole_models::router::{Ecmp, EcmpHash, Spray};
 
-/// Runs a scenario on as many threads as it says. `None` if one thread does as well, or only one can.
+/// Whoever watches hears of the run this often.
+const ROUND: Duration = Duration::from_millis(100);
+/// What a window may hold. Memory is only used as it is touched.
+const WINDOW_LIMITS: ShardLimits = ShardLimits { events: 1 << 21, departures: 1 << 19, timers: 1 << 21 };
+/// Flows at most: every shard has all of them, and keeps them.
+const MOST_FLOWS: usize = 1 << 17;
+
+/// Runs a scenario with several kernels. `None` if one does as well, or something has come up that only one can
+/// simulate.
 ///
 /// # Errors
 /// Everything the kernel refuses.
-pub(crate) fn simulate(scenario: &Scenario, watch: &mut dyn Watch) -> Result<Option<Outcome>, Vec<Refusal>> {
-    if scenario.threads < 2 || !can_be_cut(scenario) {
-        return Ok(None);
+pub(crate) fn simulate(
+    scenario: &Scenario,
+    memo: Option<&mut Memo>,
+    watch: &mut dyn Watch,
+) -> Result<Option<Outcome>, Vec<Refusal>> {
+    let Some(threads) = scenario.threads.filter(|_| can_be_cut(scenario)) else { return Ok(None) };
+    let threads = threads.min(MOST_SHARDS);
+    match scenario.routing {
+        Routing::Ecmp => {
+            let router = || Ecmp::new(EcmpHash::Salted(scenario.seed));
+            run(scenario, threads, || ps_models(scenario, router()), memo, watch)
+        }
+        Routing::Spray => run(scenario, threads, || ps_models(scenario, Spray::new(scenario.seed)), memo, watch),
     }
-    shards::simulate(scenario, watch)
 }
 
 /// Whether kernels that each have a part of the fabric could have the results of one.
 fn can_be_cut(scenario: &Scenario) -> bool {
-    let skips_nothing = scenario.acceleration.tier == Tier::Off;
     // What jobs begin begins at once, anywhere. ns-3's coins are one sequence for the whole fabric.
     let is_local = scenario.jobs.is_empty() && scenario.profile == Profile::Ps && !scenario.plugins.concern_switches();
     // Senders and receivers of packets that are sent again would have to know of each other at once.
     let is_lossless = scenario.link_events.is_empty() && scenario.links.iter().all(|link| link.loss == 0);
-    skips_nothing && is_local && is_lossless
+    is_local && is_lossless && scenario.flows.len() <= MOST_FLOWS
+}
+
+/// The cut of a scenario, if there is one to be made.
+fn cut<R: Router>(scenario: &Scenario, threads: usize, weights: &Weights) -> Option<Cut> {
+    let skips = scenario.acceleration.tier != Tier::Off;
+    // A packet that chooses its path may leave its part.
+    let apart = R::PER_FLOW.then(|| apart::parts(scenario, weights));
+    match (skips, apart) {
+        (true, apart) => apart?.by_kind(),
+        (false, _) if threads < 2 => None,
+        (false, apart) => {
+            let apart = apart.and_then(|parts| parts.in_equal_shares(threads));
+            Some(apart.unwrap_or_else(|| Cut::across(&scenario.links, weights, threads)))
+        }
+    }
+}
+
+fn run<'s, R: Router + Send>(
+    scenario: &'s Scenario,
+    threads: usize,
+    models: impl Fn() -> ModelSet<'s, Ps<'s, R>>,
+    mut memo: Option<&mut Memo>,
+    watch: &mut dyn Watch,
+) -> Result<Option<Outcome>, Vec<Refusal>> {
+    let limits = limits(scenario);
+    let weights = weights(scenario, &models)?;
+    let Some(cut) = cut::<R>(scenario, threads, &weights) else { return Ok(None) };
+    let how = memo.as_ref().and_then(|memo| memo.how(scenario.acceleration.tier));
+    let record_words = memo.as_ref().filter(|_| how.is_some()).map_or(0, |memo| memo.limit_words());
+    // Before the kernels, which borrow it for as long as they live.
+    let mut memories: Vec<Memory> = (0..cut.kernels)
+        .map(|_| Memory {
+            kernel: memory::<Ps<'_, R>, Logs>(scenario, &limits, &models()),
+            shard: vec![0; Kernel::<Ps<'_, R>, Logs>::shard_words(scenario.nodes.len(), &WINDOW_LIMITS)],
+            records: vec![0; record_words],
+        })
+        .collect();
+    let mut words = Vec::new();
+    let mut stores: Vec<RunStore<'_>> = Vec::new();
+    for Memory { kernel, shard, records } in &mut memories {
+        words.push((kernel, shard));
+        stores.push(RunStore::new(records));
+    }
+    let mut traffic = Traffic::new(scenario);
+    let mut kernels = Vec::new();
+    for ((index, (words, of_shard)), store) in (0..).zip(words).zip(&mut stores) {
+        let mut kernel = kernel(scenario, words, models(), &limits, logs(scenario))?;
+        kernel.accelerate(scenario.acceleration).map_err(refused)?;
+        if let (Some(memo), Some(how)) = (&mut memo, how) {
+            begin_memo(memo, how, &mut kernel, store)?;
+        }
+        let owns = |node: NodeId| cut.owners[node.index()] == index;
+        match cut.lookahead {
+            // A kernel has what happens at its nodes, and that is all that it would ever know.
+            None => traffic.add_some(&mut kernel, |flow| owns(flow.src))?,
+            Some(_) => {
+                traffic.add_some(&mut kernel, |_| true)?;
+                kernel.become_shard(of_shard, &WINDOW_LIMITS, owns).map_err(refused)?;
+            }
+        }
+        kernels.push(kernel);
+    }
+    let Ok(pool) = ThreadPoolBuilder::new().num_threads(threads).build() else { return Ok(None) };
+    let (windows, begun) = (Windows::new(), Instant::now());
+    let mut run =
+        Run { scenario, cut, threads, pool, kernels, traffic, windows, is_at_stop: false, cpu: Duration::ZERO, begun };
+    let outcome = run.to_the_end(watch).map(|ending| run.outcome(ending));
+    drop(run);
+    let Some(mut outcome) = outcome else { return Ok(None) };
+    outcome.memo.bytes = stores.iter().map(RunStore::bytes).sum();
+    if let Some(memo) = memo {
+        stores.into_iter().for_each(|store| memo.end(&outcome.memo.counts, store));
+    }
+    Ok(Some(outcome))
+}
+
+/// Memory of a kernel, of what it is besides as a shard, and of its records.
+struct Memory {
+    kernel: Vec<u64>,
+    shard: Vec<u64>,
+    records: Vec<u64>,
+}
+
+/// The frames that the flows of the list put on nodes and links.
+fn weights<'s, R: Router>(
+    scenario: &'s Scenario,
+    models: impl Fn() -> ModelSet<'s, Ps<'s, R>>,
+) -> Result<Weights, Vec<Refusal>> {
+    let limits = limits(scenario);
+    let mut memory = memory::<Ps<'_, R>, Logs>(scenario, &limits, &models());
+    let mut kernel = kernel(scenario, &mut memory, models(), &limits, logs(scenario))?;
+    let mut weights = Weights { nodes: vec![0; scenario.nodes.len()], links: vec![0; scenario.links.len()] };
+    let mut refused = Vec::new();
+    for (index, flow) in scenario.flows.iter().enumerate() {
+        let frames = flow.bytes.div_ceil(scenario.transport.mtu.max(1).into()).max(1);
+        for path in [kernel.data_path(flow), kernel.ack_path(flow)] {
+            match path {
+                Ok(path) => path.iter().for_each(|&port| weights.add(kernel.fabric().port(port), frames)),
+                Err(error) => refused.push(Refusal { flow: Some(index), error }),
+            }
+        }
+        // The last node sends nothing, but it is part of the way.
+        weights.nodes[flow.dst.index()] += 1;
+    }
+    if refused.is_empty() { Ok(weights) } else { Err(refused) }
+}
+
+/// The kernel of a part or a shard.
+type PartKernel<'k, 's, R> = Kernel<'k, Ps<'s, R>, Logs>;
+
+/// A run with several kernels.
+struct Run<'k, 's, R: Router> {
+    scenario: &'s Scenario,
+    cut: Cut,
+    threads: usize,
+    pool: ThreadPool,
+    kernels: Vec<PartKernel<'k, 's, R>>,
+    traffic: Traffic<'s>,
+    windows: Windows,
+    /// Nothing is left to happen before the stop time, but after it.
+    is_at_stop: bool,
+    cpu: Duration,
+    begun: Instant,
+}
+
+/// Why a round is over. Of several kernels that are apart, the last of these counts.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum RoundEnd {
+    /// Nothing is left to happen.
+    Idle,
+    /// Nothing is left to happen before the stop time.
+    StopTime,
+    /// It has lasted long enough.
+    Time,
+    /// One kernel has to do it.
+    GiveUp,
+}
+
+/// What has come of a kernel's round.
+struct KernelRound {
+    end: RoundEnd,
+    completions: Vec<Completion>,
+    cpu: Duration,
+}
+
+impl KernelRound {
+    /// Lets a kernel have a round; `round` says why it is over, and keeps what completes.
+    fn of(round: impl FnOnce(&mut Vec<Completion>) -> RoundEnd) -> KernelRound {
+        let (cpu, mut completions) = (CpuClock::start(), Vec::new());
+        let end = round(&mut completions);
+        KernelRound { end, completions, cpu: cpu.elapsed() }
+    }
+}
+
+impl<R: Router + Send> Run<'_, '_, R> {
+    /// Runs until it is clear how the run ends; `None` if one kernel has to do it.
+    fn to_the_end(&mut self, watch: &mut dyn Watch) -> Option<Ending> {
+        loop {
+            let end = self.round();
+            self.is_at_stop = end == RoundEnd::StopTime;
+            let totals = self.totals();
+            // See the kernel's `shard`: receivers do not know of ends.
+            let repeats = self.cut.lookahead.is_some() && totals.drops + totals.timeouts > 0;
+            if end == RoundEnd::GiveUp || repeats {
+                return None;
+            }
+            if watch.progress(self.progress(&totals)).is_break() {
+                return Some(Ending::Interrupted);
+            }
+            match end {
+                RoundEnd::Idle | RoundEnd::StopTime if self.traffic.is_done() => return Some(Ending::Done),
+                // Whether it is a deadlock is for one kernel to say.
+                RoundEnd::Idle => return None,
+                RoundEnd::StopTime => return Some(Ending::StopTime),
+                RoundEnd::Time | RoundEnd::GiveUp => {}
+            }
+            if watch.wants_interim() {
+                watch.interim(&self.outcome(Ending::Running));
+            }
+        }
+    }
+
+    /// Runs all kernels for a while.
+    fn round(&mut self) -> RoundEnd {
+        let stop = self.scenario.stop;
+        let rounds = match self.cut.lookahead {
+            None => apart::round(&self.pool, &mut self.kernels, stop),
+            Some(lookahead) => self.windows.round(&mut self.kernels, &self.cut.owners, lookahead, stop),
+        };
+        for round in &rounds {
+            self.cpu += round.cpu;
+            round.completions.iter().for_each(|&completion| self.traffic.take(completion));
+        }
+        rounds.iter().map(|round| round.end).max().unwrap_or(RoundEnd::Idle)
+    }
+
+    fn totals(&self) -> Totals {
+        self.kernels.iter().map(Kernel::totals).fold(Totals::default(), |sum, of| Totals {
+            events: sum.events + of.events,
+            packet_hops: sum.packet_hops + of.packet_hops,
+            drops: sum.drops + of.drops,
+            ecn_marks: sum.ecn_marks + of.ecn_marks,
+            pauses: sum.pauses + of.pauses,
+            flows_finished: sum.flows_finished + of.flows_finished,
+            flows_given_up: sum.flows_given_up + of.flows_given_up,
+            timeouts: sum.timeouts + of.timeouts,
+        })
+    }
+
+    fn skipped(&self) -> Skipped {
+        self.kernels.iter().map(Kernel::skipped).fold(Skipped::default(), |sum, of| Skipped {
+            events: sum.events + of.events,
+            time_exact: sum.time_exact + of.time_exact,
+            time_bounded: sum.time_bounded + of.time_bounded,
+            partitions_max: sum.partitions_max + of.partitions_max,
+            wakes: sum.wakes + of.wakes,
+            skip_backs: sum.skip_backs + of.skip_backs,
+            contested: sum.contested + of.contested,
+            buffer_couplings: sum.buffer_couplings + of.buffer_couplings,
+        })
+    }
+
+    fn memoised(&self) -> Memoised {
+        self.kernels.iter().map(Kernel::memoised).fold(Memoised::default(), |sum, of| Memoised {
+            hits: sum.hits + of.hits,
+            misses: sum.misses + of.misses,
+            followers: sum.followers + of.followers,
+            refused: sum.refused + of.refused,
+            unkept: sum.unkept + of.unkept,
+            checked: sum.checked + of.checked,
+            mismatches: sum.mismatches + of.mismatches,
+            mismatch: if sum.mismatches > 0 { sum.mismatch } else { of.mismatch },
+            distinct: sum.distinct + of.distinct,
+            instances: sum.instances + of.instances,
+            time: sum.time + of.time,
+        })
+    }
+
+    fn now(&self) -> SimTime {
+        self.kernels.iter().map(Kernel::now).max().unwrap_or(SimTime::ZERO)
+    }
+
+    fn progress(&self, totals: &Totals) -> Progress {
+        Progress {
+            now: self.now(),
+            flows: self.traffic.ended(),
+            flows_begun: self.traffic.begun(),
+            done: self.traffic.share_done(),
+            events: totals.events,
+            events_skipped: self.skipped().events,
+            memo_hits: self.memoised().hits,
+        }
+    }
+
+    /// What the run has shown. Every port's counters are those of the kernel that owns it.
+    fn outcome(&mut self, ending: Ending) -> Outcome {
+        if ending != Ending::Running {
+            // What is parked at the stop time has counted nothing since.
+            self.kernels.iter_mut().for_each(Kernel::wake_all);
+        }
+        let fabric = self.kernels[0].fabric();
+        let port = |port| {
+            let info = *fabric.port(port);
+            let owner = &self.kernels[usize::from(self.cut.owners[info.node.index()])];
+            PortReport { info, neighbour: fabric.neighbour(port), stats: owner.port_stats(port) }
+        };
+        let logs = || self.kernels.iter().map(|kernel| &kernel.observer);
+        let mut skips = SkipLog::from(self.scenario.start());
+        logs().for_each(|(_, of)| skips.time.merge(&of.time));
+        Outcome {
+            flows: self.traffic.records(),
+            flows_begun: self.traffic.begun(),
+            jobs: Vec::new(),
+            totals: self.totals(),
+            skipped: self.skipped(),
+            memo: MemoReport { counts: self.memoised(), bytes: 0 },
+            ports: fabric.ports().map(port).collect(),
+            pfc: sorted_pfc(logs().flat_map(|(pfc, _)| &pfc.rows).copied().collect()),
+            skips,
+            end: if self.is_at_stop { self.scenario.stop } else { self.now() },
+            ending,
+            threads: self.threads.min(self.kernels.len()),
+            cpu: self.cpu,
+            wall: self.begun.elapsed(),
+        }
+    }
 }
