@@ -41,8 +41,10 @@ pub enum Profile {
 /// Which router. Profile `ns3` knows only ECMP.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub enum Routing {
-    /// A flow keeps to one of the shortest paths.
+    /// A flow keeps to one of the shortest paths, by a hash.
     Ecmp,
+    /// It keeps to the one that is its destination's (routing modulo k): no two destinations of a switch share one.
+    DModK,
     /// Every packet takes its own.
     Spray,
 }

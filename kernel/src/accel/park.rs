@@ -179,12 +179,12 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     /// Takes the frames and timers of a partition out. They are in its snapshot.
     fn lift(&mut self, id: PartitionId) {
         let mut frames = PacketList::EMPTY;
-        let (on_wires, ports) = (self.frames_on_wires(id), self.partitions.get(id).ports as usize);
+        let (on_wires, sending) = (self.frames_on_wires(id), self.ports_sending(id));
         let qps = &self.qps.slots;
         let of = |qp: QpId| qps.get(qp.index()).map(|slot| slot.partition);
         let is_cut = |packet: &Packet| of(packet.qp()) == Some(id);
         self.lanes.cut(&mut self.packets, is_cut, on_wires, &mut frames);
-        self.lanes.cut_ports(self.ports, |port| port.partition == id, ports);
+        self.lanes.cut_ports(self.ports, |port| port.partition == id, sending);
         self.on_wire -= self.shelve(frames);
         for_each_port!(self, id, port, {
             let own = core::mem::replace(&mut self.ports[port.index()].lane, PacketList::EMPTY);
@@ -204,6 +204,16 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             (0..CCA_TIMERS).for_each(|timer| self.cancel(Event::Cca(qp, timer)));
             self.cancel(Event::Qp(qp));
         });
+    }
+
+    /// Ports of a partition whose transmitters are at work, and that are in a lane for that.
+    fn ports_sending(&self, id: PartitionId) -> usize {
+        let mut sending = 0;
+        for_each_port!(self, id, port, {
+            let has_timer = || self.events.pending(self.timers.timer(Event::TxDone(port))).is_some();
+            sending += usize::from(self.is_busy(port) && !has_timer());
+        });
+        sending
     }
 
     /// Takes frames out for now; gives their number.

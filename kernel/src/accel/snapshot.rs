@@ -422,10 +422,11 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     /// Bits of the priorities of which a port has bytes waiting, or holds some at the other end. Mostly one or none.
     fn used_priorities(&self, port: PortId) -> u8 {
         let peer = self.fabric.port(port).peer;
+        let nothing: BufferQueue<M> = Zeroable::zeroed();
         let is_used = |priority: u8| {
             let held = &self.buffer_queues[queue_index(peer, priority)];
             self.queues[queue_index(port, priority)].bytes != 0
-                || bytemuck::bytes_of(held).iter().any(|byte| *byte != 0)
+                || bytemuck::bytes_of(held) != bytemuck::bytes_of(&nothing)
         };
         priorities(u8::MAX).filter(|priority| is_used(*priority)).fold(0, |bits, priority| bits | 1 << priority)
     }

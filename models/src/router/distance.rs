@@ -24,6 +24,21 @@ pub trait PathMemory {
     /// Forgets every field: links have changed.
     fn clear(&mut self);
 
+    /// The ports of `node` on a shortest path to host `dst`. `found` has room for all ports of the node. Neighbours are
+    /// in descending order (ns-3's, see its `CalculateRoute`), parallel links in the order they are listed.
+    fn next_hops<'f>(
+        &'f mut self,
+        fabric: &Fabric<'_>,
+        node: NodeId,
+        dst: NodeId,
+        found: &'f mut [PortId],
+    ) -> &'f [PortId]
+    where
+        Self: Sized,
+    {
+        next_hops(self, fabric, node, dst, found)
+    }
+
     /// Room for `count` ports of a node.
     fn room(ports: &mut Self::Ports, count: usize) -> &mut [PortId];
 }
@@ -51,25 +66,19 @@ fn hops_to<P: PathMemory>(paths: &mut P, fabric: &Fabric<'_>, node: NodeId, dst:
     least
 }
 
-/// Puts the ports of `node` that lie on a shortest path to host `dst` at the start of `found`, which has room for all
-/// ports of the node, and gives that part: neighbours in descending order (ns-3's, see its `CalculateRoute`), parallel
-/// links in the order they are listed.
-pub(super) fn next_hops<'f, P: PathMemory>(
+/// [`PathMemory::next_hops`], from the fields alone.
+fn next_hops<'f, P: PathMemory>(
     paths: &mut P,
     fabric: &Fabric<'_>,
     node: NodeId,
     dst: NodeId,
     found: &'f mut [PortId],
 ) -> &'f mut [PortId] {
-    let mut count = 0;
-    for port in live_ports(fabric, node).filter(|&p| fabric.neighbour(p) == dst) {
-        found[count] = port;
-        count += 1;
+    let direct = direct_hops(fabric, node, dst, found);
+    if direct > 0 {
+        return &mut found[..direct];
     }
-    if count > 0 {
-        return &mut found[..count];
-    }
-    let mut least = UNREACHED;
+    let (mut count, mut least) = (0, UNREACHED);
     for port in live_ports(fabric, node).filter(|&p| forwards(fabric, fabric.neighbour(p))) {
         let hops = hops_to(paths, fabric, fabric.neighbour(port), dst);
         if hops < least {
@@ -81,22 +90,41 @@ pub(super) fn next_hops<'f, P: PathMemory>(
             count += 1;
         }
     }
-    let mut found = &mut found[..count];
-    // Inside a server the NVSwitch is the way, whatever else is as near.
-    let leads_to_nvswitch = |port: PortId| fabric.kind(fabric.neighbour(port)) == Some(NodeKind::NvSwitch);
-    if least == 1 && found.iter().any(|&p| leads_to_nvswitch(p)) {
-        found = retain(found, |port, _| leads_to_nvswitch(port));
-    }
-    // Ports are unique, so the order is total; and this sort allocates nothing.
-    found.sort_unstable_by_key(|&p| (core::cmp::Reverse(fabric.neighbour(p)), p));
+    let found = prefer_nvswitch(fabric, least == 1, &mut found[..count]);
+    sort(fabric, found);
     found
 }
 
-/// Moves the ports to keep to the front, in their order, and gives that part. `keep` is told a port and the next one.
-pub(super) fn retain(ports: &mut [PortId], keep: impl Fn(PortId, Option<PortId>) -> bool) -> &mut [PortId] {
+/// Puts the ports of `node` that lead to `dst` at once at the start of `found`; gives their number.
+pub(super) fn direct_hops(fabric: &Fabric<'_>, node: NodeId, dst: NodeId, found: &mut [PortId]) -> usize {
+    let mut count = 0;
+    // A host has few ports, a switch many.
+    for port in live_ports(fabric, dst).filter(|&p| fabric.neighbour(p) == node) {
+        found[count] = fabric.port(port).peer;
+        count += 1;
+    }
+    count
+}
+
+/// Inside a server (`is_last`: the next switch is the last one) the NVSwitch is the way, whatever else is as near.
+pub(super) fn prefer_nvswitch<'f>(fabric: &Fabric<'_>, is_last: bool, found: &'f mut [PortId]) -> &'f mut [PortId] {
+    let leads_to_nvswitch = |port: PortId| fabric.kind(fabric.neighbour(port)) == Some(NodeKind::NvSwitch);
+    if is_last && found.iter().any(|&p| leads_to_nvswitch(p)) {
+        return retain(found, leads_to_nvswitch);
+    }
+    found
+}
+
+/// Puts next hops in order. Ports are unique, so the order is total; and this sort allocates nothing.
+pub(super) fn sort(fabric: &Fabric<'_>, found: &mut [PortId]) {
+    found.sort_unstable_by_key(|&p| (core::cmp::Reverse(fabric.neighbour(p)), p));
+}
+
+/// Moves the ports to keep to the front, in their order, and gives that part.
+fn retain(ports: &mut [PortId], keep: impl Fn(PortId) -> bool) -> &mut [PortId] {
     let mut kept = 0;
     for i in 0..ports.len() {
-        if keep(ports[i], ports.get(i + 1).copied()) {
+        if keep(ports[i]) {
             ports[kept] = ports[i];
             kept += 1;
         }

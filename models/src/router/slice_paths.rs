@@ -178,7 +178,7 @@ mod tests {
             let size = FabricSize::of(&kinds, &links);
             let mut words = vec![0; Fabric::words(size)];
             let fabric = Fabric::carve(&mut Carver::new(&mut words), &kinds, &links).expect("a sound fabric");
-            let hash = if round % 2 == 0 { EcmpHash::Ns3 } else { EcmpHash::Salted(round) };
+            let hash = [EcmpHash::Ns3, EcmpHash::Salted(round), EcmpHash::Destination][round as usize % 3];
             let fields = below(4) as usize;
             let mut memory = vec![0; EcmpIn::words(size, fields)];
             let mut router = EcmpIn::carve(&mut Carver::new(&mut memory), hash, size, fields).expect("memory");

@@ -57,7 +57,7 @@ impl fmt::Display for ScheduleName {
 #[derive(Args, Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
 pub struct TrainingKeys {
-    /// Model: 7b, 13b, 22b or 175b; 8x7b, 8x13b, 8x22b or 32x22b [default: 13b or 8x7b].
+    /// Model: 7b, 13b, 22b, 175b or 1t; 8x7b, 8x13b, 8x22b or 32x22b [default: 13b or 8x7b].
     #[arg(long, value_name = "NAME")]
     pub model: Option<String>,
     /// Number of GPUs [default: tp times pp times dp].

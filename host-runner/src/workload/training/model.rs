@@ -38,13 +38,14 @@ pub struct ModelShape {
 }
 
 /// The models that have names. See [`ModelShape::find`] for where the figures come from.
-fn named() -> [ModelShape; 8] {
+fn named() -> [ModelShape; 9] {
     let mixtral_22b = mixture("8x22b", 56, 6_144, (48, 8), 16_384);
     [
         gpt("7b", 32, 4_096, 32, 50_257),
         ModelShape::default(),
         gpt("22b", 48, 6_144, 64, 51_200),
         gpt("175b", 96, 12_288, 96, 50_257),
+        gpt("1t", 128, 25_600, 160, 51_200),
         mixture("8x7b", 32, 4_096, (32, 8), 14_336),
         mixture("8x13b", 40, 5_120, (40, 40), 13_824),
         mixtral_22b.clone(),
@@ -98,6 +99,7 @@ impl ModelShape {
     ///
     /// * `7b`, `13b`, `175b`: GPT-3 (Brown et al. 2020, table 2.1), 13B with the width 5,120 that 40 heads of 128 make
     ///   instead of the printed 5,140; vocabulary of GPT-2.
+    /// * `1t`: Narayanan et al. 2021 (Efficient Large-Scale Language Model Training on GPU Clusters, table 1).
     /// * `22b`: Korthikanti et al. 2022 (Reducing Activation Recomputation in Large Transformer Models).
     /// * `8x7b`, `8x22b`: Mixtral as its makers published it (Jiang et al. 2024; the configuration files of v0.1). The
     ///   sequences of its training are not published: 4,096 is assumed.
@@ -217,8 +219,8 @@ mod tests {
 
     #[test]
     fn parameters_are_as_published() {
-        let published = [("7b", 6.7e9), ("13b", 13.0e9), ("22b", 22e9), ("175b", 175e9), ("8x7b", 46.7e9)];
-        for (name, parameters) in published {
+        let dense = [("7b", 6.7e9), ("13b", 13.0e9), ("22b", 22e9), ("175b", 175e9), ("1t", 1_008e9)];
+        for (name, parameters) in dense.into_iter().chain([("8x7b", 46.7e9)]) {
             let error = shape(name).parameters() as f64 / parameters - 1.0;
             assert!(error.abs() < 0.02, "{name}: {error}");
         }
