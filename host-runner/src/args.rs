@@ -90,7 +90,8 @@ struct ModelArgs {
     /// Configuration file.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// File of link changes: rows of `time_us down|up a b`.
+    /// File of link changes: rows of `time_us down|up a b` (links between two nodes) or `time_us down|up a` (all links
+    /// of a node).
     #[arg(long, value_name = "FILE")]
     link_events: Option<PathBuf>,
     /// Model family.

@@ -1,9 +1,9 @@
 //! How a run ended, in a sentence and an exit code.
 
-use crate::simulate::{Ending, Outcome};
+use crate::simulate::{Ending, FlowRecord, Outcome};
 use crate::workload::engine::Wait;
 use std::process::ExitCode;
-use wormhole_kernel::{CapacityError, NodeId};
+use wormhole_kernel::{CapacityError, FlowEnd, NodeId};
 
 /// Exit codes. 2 is clap's, for a command line it does not understand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -112,18 +112,36 @@ pub(crate) fn describe(outcome: &Outcome) -> (ExitStatus, Vec<String>) {
         }
         Ending::Waiting(ranks) => {
             let heading = format!("nothing goes on at {end} ns:");
+            let given_up: Vec<String> = outcome.flows.iter().filter_map(given_up).collect();
+            // Who waits for a message that was given up waits for nobody who could do anything about it.
+            let status = if given_up.is_empty() { ExitStatus::Waiting } else { ExitStatus::Stalled };
             let waiting =
                 waits(ranks.iter().map(|Wait { job, rank, what }| format!("{job}: rank {rank} waits for {what}")));
-            (ExitStatus::Waiting, [heading].into_iter().chain(waiting).collect())
+            (status, [heading].into_iter().chain(waits(given_up.into_iter())).chain(waiting).collect())
         }
         Ending::Mismatch(message) => (ExitStatus::BadInput, vec![message.clone()]),
         Ending::OutOf(fault) => (ExitStatus::OutOfLimits, vec![raise(fault)]),
+        Ending::OutOfTime => {
+            let heading = "out of time: simulated time ends after 2^64 ps, which is 213 days";
+            (ExitStatus::OutOfLimits, vec![format!("{heading}; {}", ended_of(outcome))])
+        }
         Ending::Interrupted | Ending::Running => {
-            let (ended, begun) = (outcome.flows.len(), outcome.flows_begun);
-            (ExitStatus::Interrupted, vec![format!("interrupted at {end} ns: {ended} of {begun} flows have ended")])
+            (ExitStatus::Interrupted, vec![format!("interrupted at {end} ns: {}", ended_of(outcome))])
         }
         Ending::Plugin(fault) => (ExitStatus::Plugin, vec![fault.to_string()]),
     }
+}
+
+/// That a flow was given up, if it was.
+fn given_up(record: &FlowRecord) -> Option<String> {
+    let FlowRecord { src, dst, completion, .. } = record;
+    let text =
+        || format!("host {} has given up {} bytes to host {} after too many time-outs", src.0, completion.bytes, dst.0);
+    (completion.end() == FlowEnd::GaveUp).then(text)
+}
+
+fn ended_of(outcome: &Outcome) -> String {
+    format!("{} of {} flows have ended", outcome.flows.len(), outcome.flows_begun)
 }
 
 /// Which limit is too low, and how to raise it.

@@ -18,14 +18,20 @@ pub fn ideal_fct<M: Models, O: Observer>(kernel: &mut Kernel<'_, M, O>, flow: &F
     let full = Transport::data_bytes(mtu as u32, header);
     let out = kernel.data_path(flow)?;
     let back = kernel.ack_path(flow)?;
-    let time = |bytes: u32| -> Vec<u64> { out.iter().map(|&p| kernel.serialise(p, bytes).0).collect() };
+    let time = |bytes: u32| -> Vec<Span> { out.iter().map(|&p| kernel.serialise(p, bytes)).collect() };
     let (full, last) = (time(full), time(last));
-    let delays: u64 = out.iter().chain(&back).map(|&p| kernel.fabric().port(p).delay.0).sum();
-    let ack: u64 = back.iter().map(|&p| kernel.serialise(p, Transport::ack_bytes(header)).0).sum();
+    let delays = total(out.iter().chain(&back).map(|&p| kernel.fabric().port(p).delay));
+    let ack = total(back.iter().map(|&p| kernel.serialise(p, Transport::ack_bytes(header))));
     let waiting = |j: usize| {
-        let others = (packets - 1).saturating_mul(full[j]);
-        others.saturating_add(full[..j].iter().chain(&last[j..]).sum())
+        let others = Span((packets - 1).saturating_mul(full[j].0));
+        others + total(full[..j].iter().chain(&last[j..]).copied())
     };
-    let data = if packets == 1 { last.iter().sum() } else { (0..full.len()).map(waiting).max().unwrap_or(0) };
-    Ok(Span(data) + Span(delays) + Span(ack))
+    let several = || (0..full.len()).map(waiting).max().unwrap_or(Span::ZERO);
+    let data = if packets == 1 { total(last.iter().copied()) } else { several() };
+    Ok(data + delays + ack)
+}
+
+/// A sum that is no longer than simulated time.
+fn total(spans: impl Iterator<Item = Span>) -> Span {
+    spans.fold(Span::ZERO, |sum, span| sum + span)
 }

@@ -43,6 +43,8 @@ pub enum Ending {
     Mismatch(String),
     /// A capacity is used up.
     OutOf(CapacityError),
+    /// Something is to happen after the end of simulated time, [`SimTime::MAX`].
+    OutOfTime,
     /// A plugin has given what it may not: which, and what.
     Plugin(String),
     /// Whoever watched it wished it to end.
@@ -64,6 +66,7 @@ impl Ending {
             Ending::Mismatch(_) => "mismatch".into(),
             Ending::Plugin(_) => "plugin".into(),
             Ending::OutOf(fault) => format!("out_of_{}", fault.what),
+            Ending::OutOfTime => "out_of_time".into(),
             Ending::Interrupted => "interrupted".into(),
             Ending::Running => "running".into(),
         }
@@ -556,7 +559,10 @@ pub(crate) fn drive<'k, M: Models, O: Observer>(
     while !traffic.is_done() {
         let Stretch { step, goes_on } = match advance(scenario.stop, &mut now, kernel, traffic) {
             Ok(stretch) => stretch,
-            Err(halt) => return halt.into_ending(),
+            Err(halt) => {
+                traffic.collect_rest(kernel);
+                return halt.into_ending();
+            }
         };
         traffic.collect(kernel);
         if follow(kernel, traffic).is_break() {
@@ -627,6 +633,8 @@ fn stuck<M: Models, O: Observer>(scenario: &Scenario, kernel: &Kernel<'_, M, O>,
     let paused: Vec<PausedQueue> = kernel.paused_queues().collect();
     if !paused.is_empty() {
         Ending::Deadlock(paused)
+    } else if kernel.next_event_time() == Some(SimTime::MAX) {
+        Ending::OutOfTime
     } else if traffic.next_time().is_some_and(|at| at > scenario.stop) {
         Ending::StopTime
     } else if kernel.unfinished_flows() == 0 && kernel.queued_flows() == 0 {

@@ -246,9 +246,14 @@ impl<'s> Traffic<'s> {
     /// depend on that.
     pub(crate) fn collect<M: Models, O: Observer>(&mut self, kernel: &mut Kernel<'_, M, O>) {
         if self.scenario.jobs.is_empty() {
-            while let Some(completion) = kernel.poll_completion() {
-                self.record(completion);
-            }
+            self.collect_rest(kernel);
+        }
+    }
+
+    /// Takes what has ended before the run had to stop: nothing follows from it any more.
+    pub(crate) fn collect_rest<M: Models, O: Observer>(&mut self, kernel: &mut Kernel<'_, M, O>) {
+        while let Some(completion) = kernel.poll_completion() {
+            self.record(completion);
         }
     }
 

@@ -444,7 +444,10 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         if slot.is_finished() {
             return self.free_frame(id);
         }
-        let seq = packet.seq - if transport.back_to_chunk { packet.seq % transport.chunk.max(1) } else { 0 };
+        // The last byte counts wherever it is in its chunk, or the flow would never end. In ns-3 it does not.
+        let is_whole = packet.seq >= slot.size && !transport.ns3_quirks;
+        let beyond = if transport.back_to_chunk && !is_whole { packet.seq % transport.chunk.max(1) } else { 0 };
+        let seq = packet.seq - beyond;
         let progress = seq > slot.snd_una;
         slot.snd_una = slot.snd_una.max(seq);
         let finished = slot.is_finished();

@@ -59,7 +59,8 @@ pub type Path = heapless::Vec<PortId, MAX_PATH>;
 pub enum Step {
     /// Everything up to the limit has happened; `now` is the limit.
     Reached,
-    /// No event is left; `now` is the time of the last one.
+    /// No event is left before the end of simulated time; `now` is the time of the last one. If more was to happen,
+    /// [`next_event_time`](Kernel::next_event_time) is [`SimTime::MAX`].
     Idle,
     /// Outputs must be polled before anything more can happen.
     OutputFull,

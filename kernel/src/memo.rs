@@ -11,7 +11,7 @@ use crate::units::Span;
 
 /// Raised whenever the kernel behaves differently with the same models and input, or lays keys or values out in
 /// another way: records of other versions are of no use.
-pub const KERNEL_VERSION: u32 = 3;
+pub const KERNEL_VERSION: u32 = 4;
 
 /// Keeps records.
 ///

@@ -5,8 +5,12 @@ pub mod component;
 pub mod drive;
 pub mod phases;
 pub mod recurring;
+pub mod shrink;
 pub mod simbricks_peer;
 pub mod swarm;
+pub mod watch;
+pub mod world;
+pub mod worlds;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,6 +19,9 @@ use std::sync::LazyLock;
 use wormhole::load::{Files, Loaded, Source, Texts, load_files, load_texts};
 use wormhole::scenario::{Options, Scenario};
 use wormhole::simulate::{Ending, Outcome, PortReport, Refusal, simulate, simulate_observed};
+use wormhole::workload::collective::CollectiveOptions;
+use wormhole::workload::engine::PlacedJob;
+use wormhole::workload::task::{Call, CollectiveKind, Group, Job, Listed, Program, Task, Work};
 use wormhole_kernel::packet::{Packet, PacketKind};
 use wormhole_kernel::{FlowEnd, NodeId, Observer, PortId, SimTime};
 use wormhole_models::cca::{
@@ -369,6 +376,18 @@ impl Run {
         let want: Vec<Option<u64>> = scenario.flows.iter().map(|flow| Some(flow.bytes)).collect();
         assert_eq!(bytes, want, "payload bytes of each flow");
     }
+}
+
+/// One collective of hosts 0 to `hosts` - 1, begun by all at once.
+pub fn collective(hosts: u64, kind: CollectiveKind, bytes: u64, collectives: CollectiveOptions) -> PlacedJob {
+    let ranks: Vec<u32> = (0..hosts as u32).collect();
+    let call = Task::new(Work::Collective(Call { group: 0, kind, bytes }), Vec::new());
+    let program = || Box::new(Listed::new(vec![call.clone()])) as Box<dyn Program>;
+    let programs = ranks.iter().map(|_| program()).collect();
+    let hosts = ranks.iter().map(|&rank| NodeId(rank)).collect();
+    let groups = vec![Group { name: "all".into(), ranks }];
+    let job = Job { description: kind.name().into(), groups, programs };
+    PlacedJob { name: "job".into(), job, hosts, start: SimTime::ZERO, collectives }
 }
 
 /// A seeded generator: SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014).

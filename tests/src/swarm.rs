@@ -2,9 +2,9 @@
 //!
 //! `WORMHOLE_SWARM_SEEDS=5000` runs more of them, `WORMHOLE_SWARM_FIRST=1234 WORMHOLE_SWARM_SEEDS=1` only one.
 
+use crate::shrink::{Shrink, failure, shrink, without_some};
 use crate::{Rng, ccas};
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use wormhole_kernel::cca::ExactTelemetry;
 use wormhole_kernel::router::Router;
 use wormhole_kernel::timing::PsTiming;
@@ -42,10 +42,23 @@ pub enum Shape {
     Ring,
     /// Two switches with several links between them.
     Parallel,
+    /// Switches joined at random, each with hosts.
+    Graph,
+    /// Servers whose hosts hang on a leaf each: one leaf a rail, and spines.
+    Rail,
 }
 
-const SHAPES: [Shape; 6] =
-    [Shape::Star, Shape::Dumbbell, Shape::LeafSpine, Shape::FatTree, Shape::Ring, Shape::Parallel];
+/// All of them; those that have been there from the first are the first six.
+pub const SHAPES: [Shape; 8] = [
+    Shape::Star,
+    Shape::Dumbbell,
+    Shape::LeafSpine,
+    Shape::FatTree,
+    Shape::Ring,
+    Shape::Parallel,
+    Shape::Graph,
+    Shape::Rail,
+];
 
 /// A model family, and how it routes.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -59,6 +72,7 @@ pub enum Profile {
 }
 
 /// What a seed stands for.
+#[derive(Clone)]
 pub struct Scenario {
     /// It seeds whatever is random in the simulation, too.
     pub seed: u64,
@@ -132,7 +146,8 @@ impl Scenario {
         }
     }
 
-    fn ns3_models(&self) -> ModelSet<'_, Ns3<'static, Ecmp>> {
+    /// The models of profile `ns3`.
+    pub fn ns3_models(&self) -> ModelSet<'_, Ns3<'static, Ecmp>> {
         ModelSet {
             ccas: &self.ccas,
             timing: Ns3Timing,
@@ -232,6 +247,8 @@ impl Build {
             Shape::Ring => self.ring(rng),
             Shape::LeafSpine => self.leaf_spine(rng),
             Shape::FatTree => self.fat_tree(rng),
+            Shape::Graph => self.graph(rng),
+            Shape::Rail => self.rail(rng),
         }
     }
 
@@ -251,6 +268,30 @@ impl Build {
         let switches = self.groups_of(rng, size);
         for i in 0..switches.len() {
             self.link(rng, switches[i], switches[(i + 1) % switches.len()]);
+        }
+    }
+
+    /// A tree, so that all are joined, and some links besides; a few of them parallel ones.
+    fn graph(&mut self, rng: &mut Rng) {
+        let size = rng.between(2, 8);
+        let switches = self.groups_of(rng, size);
+        for i in 1..switches.len() {
+            let elder = switches[rng.below(i as u64) as usize];
+            self.link(rng, switches[i], elder);
+        }
+        for _ in 0..rng.below(size + 1) {
+            let (a, step) = (rng.below(size), rng.between(1, size - 1));
+            self.link(rng, switches[a as usize], switches[((a + step) % size) as usize]);
+        }
+    }
+
+    fn rail(&mut self, rng: &mut Rng) {
+        let (servers, rails) = (rng.between(2, 4), rng.between(2, 4));
+        let (hosts, leaves) = (self.add(NodeKind::Host, servers * rails), self.add(NodeKind::Switch, rails));
+        let spines = self.add(NodeKind::Switch, rng.between(1, 3));
+        hosts.iter().for_each(|&host| self.link(rng, host, leaves[host as usize % leaves.len()]));
+        for leaf in leaves {
+            spines.iter().for_each(|&spine| self.link(rng, leaf, spine));
         }
     }
 
@@ -311,24 +352,67 @@ fn number(name: &str, default: u64) -> u64 {
 
 impl fmt::Display for Scenario {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Scenario { shape, profile, buffer, lossy, .. } = self;
-        write!(f, "{shape:?}, {profile:?}, buffer {buffer}, lossy {lossy}")
+        let Scenario { seed, shape, profile, buffer, lossy, flows, .. } = self;
+        write!(f, "seed {seed}, {shape:?}, {profile:?}, buffer {buffer}, lossy {lossy}, {} flows", flows.len())?;
+        let row = |flow: &FlowSpec| {
+            let FlowSpec { src, dst, bytes, start, priority, cca, .. } = flow;
+            format!("\n  {} to {}, {bytes} bytes at {start:?}, priority {priority}, CCA {cca}", src.0, dst.0)
+        };
+        // All flows of a scenario that was made small.
+        if flows.len() <= 8 { write!(f, "{}", flows.iter().map(row).collect::<String>()) } else { Ok(()) }
     }
 }
 
-/// Runs `check` on the case that `make` makes of every seed, and names all those that fail.
+impl Shrink for Scenario {
+    fn smaller(&self) -> Vec<Scenario> {
+        let with = |mut flows: Vec<FlowSpec>| {
+            (0..).zip(&mut flows).for_each(|(token, flow)| flow.token = token);
+            Scenario { flows, ..self.clone() }
+        };
+        let shorter = |at: usize| {
+            let mut flows = self.flows.clone();
+            flows[at].bytes = flows[at].bytes.div_ceil(2);
+            (flows[at].bytes < self.flows[at].bytes).then(|| with(flows))
+        };
+        let fewer = without_some(&self.flows).into_iter().filter(|flows| !flows.is_empty()).map(with);
+        fewer.chain((0..self.flows.len()).filter_map(shorter)).collect()
+    }
+}
+
+/// Runs `check` on the case that `make` makes of every seed, of so many unless the environment says otherwise. Names
+/// all those that fail, and each as small as it still fails.
 ///
 /// # Panics
 /// If any fails.
-pub fn for_all_seeds<C: fmt::Display>(default: u64, make: impl Fn(u64) -> C, mut check: impl FnMut(&C)) {
+pub fn for_all_seeds<C: fmt::Display + Shrink>(default: u64, make: impl Fn(u64) -> C, check: impl FnMut(&C)) {
+    for_all_seeds_keeping(default, make, check, |_, _| ());
+}
+
+/// As [`for_all_seeds`]; `keep` gets the case of every seed that fails, and then the smallest that is found from it.
+///
+/// # Panics
+/// If any fails.
+pub fn for_all_seeds_keeping<C: fmt::Display + Shrink>(
+    default: u64,
+    make: impl Fn(u64) -> C,
+    mut check: impl FnMut(&C),
+    keep: impl Fn(u64, &C),
+) {
     let first = number("WORMHOLE_SWARM_FIRST", 0);
     let mut failed = vec![];
     for seed in first..first + number("WORMHOLE_SWARM_SEEDS", default) {
         let case = make(seed);
-        if catch_unwind(AssertUnwindSafe(|| check(&case))).is_err() {
-            failed.push(seed);
-            eprintln!("seed {seed} failed: {case}");
-        }
+        let Some(text) = failure(|| check(&case)) else { continue };
+        eprintln!("seed {seed} failed: {text}\n{case}");
+        keep(seed, &case);
+        // Where it fails is the first line: another failure is another matter.
+        let place = |text: &str| text.lines().next().map(str::to_owned);
+        let is_same = |other: Option<String>| other.is_some_and(|other| place(&other) == place(&text));
+        let smallest = shrink(case, |smaller| is_same(failure(|| check(smaller))));
+        let text = failure(|| check(&smallest)).unwrap_or_else(|| "it does not fail again".into());
+        eprintln!("seed {seed} shrinks to: {text}\n{smallest}");
+        keep(seed, &smallest);
+        failed.push(seed);
     }
     assert!(failed.is_empty(), "seeds that failed: {failed:?} (WORMHOLE_SWARM_FIRST=<seed> WORMHOLE_SWARM_SEEDS=1)");
 }

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use wormhole::ending::{ExitStatus, explain};
 use wormhole::input::diagnostics::Diagnostics;
 use wormhole::input::topology::Topology;
-use wormhole::load::Loaded;
+use wormhole::load::{Loaded, Texts, load_texts};
 use wormhole::outputs::fct_rows;
-use wormhole::scenario::Scenario;
+use wormhole::scenario::{Options, Profile, Scenario};
 use wormhole::simulate::{Ending, Refusal, simulate_observed};
 use wormhole_kernel::packet::{Packet, PacketKind};
 use wormhole_kernel::units::PS_PER_US;
@@ -450,4 +450,320 @@ fn c32_ps_rounding() {
     let (_, run) = good("c32_ps_rounding");
     assert_last_byte(&run, 20_960_000_000 + 20_960 + 2_000_000, ack_flight(BitRate::from_gbps(400)));
     assert_eq!(run.host(1).payload, 1_000_000_000);
+}
+
+// The whole kind of a fault, not only the instance that a case shows.
+
+/// Numbers that name no node of three: too large by one, by far, for 32 and for 64 bits, and no numbers at all.
+const NO_NODES: [&str; 6] = ["3", "4294967295", "4294967296", "18446744073709551616", "-1", "x"];
+
+/// Two hosts and a switch, one flow, one link change: every place of a node's id holds `@` in turn.
+#[test]
+fn c12_ids_are_checked_wherever_there_is_one() {
+    let good = ["3 1 2\n2\n0 2 100Gbps 1us 0\n1 2 100Gbps 1us 0\n", "1\n0 1 3 100 1000 0\n", "", "5 down 0 2\n"];
+    let texts = |texts: [&str; 4]| {
+        let [topology, flows, config, changes] = texts;
+        let texts = Texts {
+            topology: ("topology.txt", topology),
+            flows: Some(("flow.txt", flows)),
+            config: Some(("config.txt", config)),
+            link_events: Some(("events.txt", changes)),
+        };
+        load_texts(&texts, &Options::PLAIN)
+    };
+    flawless(texts(good));
+    let places = [
+        ("topology.txt:2", 0, "3 1 2\n@\n0 2 100Gbps 1us 0\n1 2 100Gbps 1us 0\n"),
+        ("topology.txt:3", 0, "3 1 2\n2\n@ 2 100Gbps 1us 0\n1 2 100Gbps 1us 0\n"),
+        ("topology.txt:4", 0, "3 1 2\n2\n0 2 100Gbps 1us 0\n1 @ 100Gbps 1us 0\n"),
+        ("flow.txt:2", 1, "1\n@ 1 3 100 1000 0\n"),
+        ("flow.txt:2", 1, "1\n0 @ 3 100 1000 0\n"),
+        ("events.txt:1", 3, "5 down @ 2\n"),
+        ("events.txt:1", 3, "5 down 0 @\n"),
+        ("events.txt:1", 3, "5 down @\n"),
+        ("config.txt", 2, "LINK_DOWN 5 @ 2\n"),
+        ("config.txt", 2, "LINK_DOWN 5 0 @\n"),
+    ];
+    for (place, file, text) in places {
+        for id in NO_NODES {
+            let with_id = text.replace('@', id);
+            let mut all = good;
+            all[file] = &with_id;
+            let loaded = texts(all);
+            let found = findings(&loaded);
+            assert!(loaded.scenario.is_none() && !found.is_empty(), "{with_id:?} is taken");
+            let (first, token) = (&found[0], found[0].contains(id) || file == 2);
+            assert!(first.starts_with(place) && first.contains(": error: ") && token, "{with_id:?}: {found:?}");
+        }
+    }
+}
+
+/// Every field of a rate or a time, in every unit it may have, and with one that it may not have.
+#[test]
+fn c11_units_are_read_wherever_there_is_one() {
+    let topology = |rate: &str, delay: &str| format!("3 1 2\n2\n0 2 {rate} {delay} 0\n1 2 100Gbps 1us 0\n");
+    let flows = |start: &str| format!("1\n0 1 3 100 1000 {start}\n");
+    let load =
+        |rate: &str, delay: &str, start: &str, config: &str| load_text(&topology(rate, delay), &flows(start), config);
+    for rate in
+        ["100Gbps", "100Gb/s", "100000Mbps", "0.1Tbps", "0.1Tb/s", "1e8kbps", "1e8Kb/s", "100000000000bps", "1e11"]
+    {
+        let scenario = flawless(load(rate, "1us", "0", ""));
+        assert_eq!(scenario.links[0].rate, BitRate::from_gbps(100), "{rate}");
+        for key in ["RATE_AI", "RATE_HAI", "MIN_RATE", "DCTCP_RATE_AI"] {
+            flawless(load("100Gbps", "1us", "0", &format!("{key} {rate}\n")));
+        }
+    }
+    for time in ["1us", "0.001ms", "1000ns", "1000000ps", "1e-6s", "0.000001"] {
+        let scenario = flawless(load("100Gbps", time, "0", &format!("SIMULATOR_STOP_TIME {time}\n")));
+        assert_eq!((scenario.links[0].delay, scenario.stop), (Span(PS_PER_US), SimTime(PS_PER_US - 1)), "{time}");
+    }
+    assert_eq!(flawless(load("100Gbps", "1us", "0.000001", "")).flows[0].start, SimTime(PS_PER_US));
+    let refused = |loaded: Loaded, token: &str| {
+        let found: Vec<&str> = loaded.found.all().iter().map(|d| d.token.as_str()).collect();
+        assert!(loaded.found.has_errors() && found == [token], "{token}: {found:?}");
+    };
+    for rate in ["100GBps", "100Gbit", "100G", "100gbps", "100us", "Gbps", "1e99Gbps", "nan", "inf", "0x10bps"] {
+        refused(load(rate, "1us", "0", ""), rate);
+        refused(load("100Gbps", "1us", "0", &format!("RATE_AI {rate}\n")), rate);
+    }
+    for time in ["1m", "1h", "1µs", "1US", "1Gbps", "us", "nan", "-1us", "1e20s"] {
+        refused(load("100Gbps", time, "0", ""), time);
+        refused(load("100Gbps", "1us", time, ""), time);
+    }
+    // Microseconds that have no unit in their file, and a start that must be plain seconds.
+    for key in ["ALPHA_RESUME_INTERVAL", "RATE_DECREASE_INTERVAL", "RP_TIMER"] {
+        flawless(load("100Gbps", "1us", "0", &format!("{key} 55.5\n")));
+        refused(load("100Gbps", "1us", "0", &format!("{key} 55us\n")), "55us");
+    }
+    refused(load("100Gbps", "1us", "1us", ""), "1us");
+}
+
+/// Every key that is a number, at the least and the greatest it may be, under every congestion control: nothing
+/// overflows, nothing hangs, and all flows end.
+#[test]
+fn c17_numbers_do_not_wrap_at_their_ends() {
+    let max32 = u32::MAX.to_string();
+    let max64 = u64::MAX.to_string();
+    let most_us = (u64::MAX / PS_PER_US).to_string();
+    let least_and_most = [
+        ("MI_THRESH", ["0", &max32]),
+        ("INT_MULTI", ["1", &max32]),
+        ("FAST_RECOVERY_TIMES", ["0", &max32]),
+        ("L2_CHUNK_SIZE", ["0", &max64]),
+        ("L2_ACK_INTERVAL", ["0", &max64]),
+        ("RATE_AI", ["0", &max64]),
+        ("RATE_HAI", ["0", &max64]),
+        ("DCTCP_RATE_AI", ["0", &max64]),
+        ("MIN_RATE", ["1", &max64]),
+        ("RP_TIMER", ["1", &most_us]),
+        ("ALPHA_RESUME_INTERVAL", ["1", &most_us]),
+        ("RATE_DECREASE_INTERVAL", ["1", &most_us]),
+        ("EWMA_GAIN", ["0", "1"]),
+        ("U_TARGET", ["1e-300", "1e300"]),
+        ("PACKET_PAYLOAD_SIZE", ["1", "1048576"]),
+        ("BUFFER_SIZE", ["1", "4095"]),
+    ];
+    let topology = "4 1 3\n3\n0 3 100Gbps 1us 0\n1 3 100Gbps 1us 0\n2 3 100Gbps 1us 0\n";
+    let flows = "2\n0 2 3 100 30000 0\n1 2 3 100 30000 0\n";
+    for (key, ends) in least_and_most {
+        for value in ends {
+            for mode in [0, 1, 3, 7, 8, 9] {
+                for profile in [Profile::Ps, Profile::Ns3] {
+                    // In ns-3 the last byte of a flow is not acknowledged then.
+                    if (profile, key) == (Profile::Ns3, "L2_ACK_INTERVAL") {
+                        continue;
+                    }
+                    let config = format!("CC_MODE {mode}\n{key} {value}\n");
+                    let texts = Texts {
+                        topology: ("topology.txt", topology),
+                        flows: Some(("flow.txt", flows)),
+                        config: Some(("config.txt", &config)),
+                        link_events: None,
+                    };
+                    let scenario = usable(load_texts(&texts, &Options { profile, ..Options::PLAIN }));
+                    let run = run(&scenario);
+                    assert_eq!(run.outcome.ending, Ending::Done, "{config}{profile:?}");
+                    run.assert_done(&scenario);
+                }
+            }
+        }
+    }
+}
+
+/// No bytes, wherever a flow stands in its file and however they are written.
+#[test]
+fn c02_no_bytes_are_refused_in_any_row() {
+    for zero in ["0", "00", "-0", "0.0", "0x0", ""] {
+        for row in 1..=3 {
+            let rows: String =
+                (1..=3).map(|at| format!("0 1 3 100 {} 0\n", if at == row { zero } else { "5" })).collect();
+            let topology = "3 1 2\n2\n0 2 100Gbps 1us 0\n1 2 100Gbps 1us 0\n";
+            let loaded = load_text(topology, &format!("3\n{rows}"), "");
+            let found = findings(&loaded);
+            let place = format!("flow.txt:{}: error: ", row + 1);
+            assert!(loaded.scenario.is_none() && found[0].starts_with(&place), "{zero:?} in row {row}: {found:?}");
+        }
+    }
+}
+
+/// A lone flow of any small size takes its ideal time exactly, under every congestion control whose window holds it.
+/// But for a last packet shorter than the acknowledgement that is before its own: that is waited for.
+#[test]
+fn c03_and_c04_any_size_takes_at_least_its_ideal_time() {
+    let topology = "3 1 2\n2\n0 2 100Gbps 1us 0\n1 2 100Gbps 1us 0\n";
+    for mode in [0, 1, 3, 7, 8, 9] {
+        for bytes in [1, 2, 3, 4, 999, 1_000, 1_001, 1_999, 2_000, 2_001, 4_490, 65_535, 65_536, 99_999] {
+            let scenario =
+                flawless(load_text(topology, &format!("1\n0 1 3 100 {bytes} 0\n"), &format!("CC_MODE {mode}\n")));
+            let run = run(&scenario);
+            run.assert_done(&scenario);
+            let (fct, ideal) = (run.outcome.flows[0].completion.fct, run.outcome.flows[0].ideal);
+            let waits = bytes > 1_000 && (1..12).contains(&(bytes % 1_000));
+            assert!(bytes > 4_490 || waits || fct == ideal, "CC_MODE {mode}, {bytes} bytes: {fct:?}, ideal {ideal:?}");
+            assert_eq!(run.host(1).payload, bytes);
+        }
+    }
+}
+
+/// Rows of a flow file in any order mean the same.
+#[test]
+fn c08_any_order_of_rows_means_the_same() {
+    let case = "c08_unsorted_starts";
+    let rows = ["1 2 3 100 10000 0.001", "0 1 3 100 10000 0.0015", "0 2 3 100 10000 0.002"];
+    let orders = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
+    let run_in = |order: [usize; 3]| {
+        let text = format!("3\n{}\n", order.map(|row| rows[row]).join("\n"));
+        let scenario = usable(load_text(&case_text(case, "topology.txt"), &text, ""));
+        let run = run(&scenario);
+        run.assert_done(&scenario);
+        (scenario.flows, fcts(&run), run.log)
+    };
+    let sorted = run_in(orders[0]);
+    orders[1..].iter().for_each(|&order| assert_eq!(run_in(order), sorted, "{order:?}"));
+}
+
+/// Ends of lines, blanks and marks of editors in every file.
+#[test]
+fn c10_blanks_mean_nothing() {
+    let (topology, flows) = ("3 1 2\n2\n0 2 100Gbps 1us 0\n1 2 100Gbps 1us 0\n", "1\n0 1 3 100 10000 0\n");
+    let config = "CC_MODE 3\n";
+    let plain = flawless(load_text(topology, flows, config));
+    let dressings: [fn(&str) -> String; 5] = [
+        |text| text.replace('\n', "\r\n"),
+        |text| text.replace(' ', "\t \t"),
+        |text| text.replace('\n', " \t\n\n"),
+        |text| format!("\n  {}", text.trim_end()),
+        |text| text.replace('\n', " \n "),
+    ];
+    for dress in dressings {
+        let scenario = flawless(load_text(&dress(topology), &dress(flows), &dress(config)));
+        assert_eq!((&scenario.links, &scenario.flows), (&plain.links, &plain.flows), "{:?}", dress(flows));
+        assert_eq!(scenario.cca_name(), "hpcc");
+    }
+}
+
+/// Flows of a pair spread over any number of parallel links, and over those only that are up.
+#[test]
+fn c13_parallel_links_are_all_used() {
+    for count in [2, 3, 8] {
+        let parallel = "2 3 100Gbps 1us 0\n".repeat(count);
+        let topology = format!("4 2 {}\n2 3\n0 2 400Gbps 1us 0\n1 3 400Gbps 1us 0\n{parallel}", count + 2);
+        let rows: String = (0..64 * count).map(|i| format!("0 1 3 {i} 1000 0\n")).collect();
+        let scenario = flawless(load_text(&topology, &format!("{}\n{rows}", 64 * count), "CC_MODE 0\n"));
+        let run = run(&scenario);
+        run.assert_done(&scenario);
+        let bytes: Vec<u64> = run.ports(2, 3).iter().map(|&port| run.sent(port)).collect();
+        // ACKs of the other direction are not among them; each of 64 flows a link, by chance, and no link idle.
+        assert_eq!((bytes.len(), bytes.iter().sum::<u64>()), (count, 64 * count as u64 * 1_048));
+        assert!(bytes.iter().all(|&bytes| bytes >= 32 * 1_048), "{bytes:?}");
+    }
+}
+
+/// A small buffer and a large incast under every congestion control: what is lost is told, and all flows end.
+#[test]
+fn c19_incasts_end_under_every_congestion_control() {
+    let flows: String = (0..40).map(|src| format!("{src} 40 3 100 60000 0\n")).collect();
+    let links: String = (0..41).map(|host| format!("{host} 41 100Gbps 1us 0\n")).collect();
+    let topology = format!("42 1 41\n41\n{links}");
+    for mode in [0, 1, 3, 7, 8, 9] {
+        for window in ["", "HAS_WIN 0\n"] {
+            let config = format!("CC_MODE {mode}\nBUFFER_SIZE 1\n{window}");
+            let scenario = flawless(load_text(&topology, &format!("40\n{flows}"), &config));
+            let run = run(&scenario);
+            run.assert_done(&scenario);
+            assert_eq!(run.outcome.totals.drops, 0, "{config}: headroom suffices");
+        }
+    }
+}
+
+/// Pauses are of the priority that fills a buffer, whichever it is.
+#[test]
+fn c20_pauses_are_of_the_priority_that_needs_them() {
+    for priority in 1..8 {
+        let flows: String = (0..8).map(|src| format!("{src} 8 {priority} 100 300000 0\n")).collect();
+        let links: String = (0..9).map(|host| format!("{host} 9 100Gbps 1us 0\n")).collect();
+        let text = format!("10 1 9\n9\n{links}");
+        let scenario = flawless(load_text(&text, &format!("8\n{flows}"), "CC_MODE 0\nHAS_WIN 0\nBUFFER_SIZE 1\n"));
+        let run = run(&scenario);
+        run.assert_done(&scenario);
+        assert!(run.outcome.totals.pauses > 0 && run.outcome.totals.drops == 0, "{:?}", run.outcome.totals);
+        assert!(run.log.pfc.iter().all(|pfc| pfc.priority == priority), "priority {priority}");
+    }
+}
+
+/// A path that is lost for good in mid-flow: profile `ps` gives the flow up, ns-3 would wait for ever. Both say so.
+#[test]
+fn c24_a_host_that_becomes_unreachable_is_told() {
+    for (change, profile) in ["20 down 1 2\n", "20 down 0 2\n", "20 down 2\n"]
+        .into_iter()
+        .flat_map(|c| [(c, Profile::Ps), (c, Profile::Ns3)])
+    {
+        let texts = Texts {
+            topology: ("topology.txt", "3 1 2\n2\n0 2 100Gbps 1us 0\n1 2 100Gbps 1us 0\n"),
+            flows: Some(("flow.txt", "1\n0 1 3 100 1000000 0\n")),
+            config: None,
+            link_events: Some(("events.txt", change)),
+        };
+        let scenario = flawless(load_texts(&texts, &Options { profile, ..Options::PLAIN }));
+        let run = run(&scenario);
+        match profile {
+            Profile::Ps => assert_eq!((&run.outcome.ending, run.outcome.totals.flows_given_up), (&Ending::Done, 1)),
+            Profile::Ns3 => assert!(matches!(&run.outcome.ending, Ending::Stalled(flows) if flows.len() == 1)),
+        }
+        assert_eq!(explain(&run.outcome), ExitStatus::Stalled, "{change:?}, {profile:?}");
+    }
+}
+
+/// Numbers of switches that are none: an empty line, no line at all, and more blanks.
+#[test]
+fn c26_no_switches_may_be_written_in_any_way() {
+    for text in ["2 0 1\n\n0 1 100Gbps 1us 0\n", "2 0 1\n0 1 100Gbps 1us 0\n", "2 0 1\n  \n\n0 1 100Gbps 1us 0\n"] {
+        let scenario = flawless(load_text(text, "1\n0 1 3 100 1000 0\n", ""));
+        let run = run(&scenario);
+        run.assert_done(&scenario);
+        assert_eq!(scenario.nodes, [NodeKind::Host; 2], "{text:?}");
+    }
+}
+
+/// Times to stop at that no clock has.
+#[test]
+fn c31_stop_times_saturate_or_are_refused() {
+    let case = "c31_stop_time";
+    let load = |stop: &str| {
+        let config = format!("SIMULATOR_STOP_TIME {stop}\n");
+        load_text(&case_text(case, "topology.txt"), &case_text(case, "flow.txt"), &config)
+    };
+    for stop in ["4e13", "1e300", "18446744.08", "9223372036.854775808"] {
+        let loaded = load(stop);
+        let found = findings(&loaded);
+        assert!(found.len() == 1 && found[0].contains("warning: later than simulated time"), "{stop}: {found:?}");
+        let scenario = usable(loaded);
+        run(&scenario).assert_done(&scenario);
+    }
+    for stop in ["-1", "nan", "inf", "1e", "0x10", "soon"] {
+        let found = findings(&load(stop));
+        let named = found.iter().any(|line| line.contains("error") && line.ends_with(&format!("(found `{stop}`)")));
+        assert!(named, "{stop}: {found:?}");
+    }
 }

@@ -7,14 +7,13 @@ use wormhole::scenario::{CcaName, Options, Scenario};
 use wormhole::simulate::{Ending, Outcome, simulate_memoised};
 use wormhole::topo::build;
 use wormhole::workload::collective::{AllReduce, AllToAll, CollectiveOptions};
-use wormhole::workload::engine::PlacedJob;
 use wormhole::workload::report::CollectiveReport;
-use wormhole::workload::task::{Call, CollectiveKind, Group, Job, Listed, Program, Task, Work};
+use wormhole::workload::task::CollectiveKind;
 use wormhole_kernel::accel::Tier;
-use wormhole_kernel::{BitRate, NodeId, SimTime, Span};
+use wormhole_kernel::{BitRate, SimTime, Span};
 use wormhole_models::cca::{AnyCca, FixedWindow, FixedWindowConfig, WindowRule};
 use wormhole_models::topology::{HostLinks, Star};
-use wormhole_tests::{flawless, run};
+use wormhole_tests::{collective, flawless, run};
 
 /// Rate of every link, in bytes a second: a byte takes 80 ps.
 const RATE: u64 = 12_500_000_000;
@@ -44,18 +43,6 @@ fn star(hosts: u64, delay: u64) -> Scenario {
     scenario.transport.chunk = 0;
     scenario.transport.timeout = None;
     scenario
-}
-
-/// One collective of all hosts, begun by all at once.
-fn collective(hosts: u64, kind: CollectiveKind, bytes: u64, collectives: CollectiveOptions) -> PlacedJob {
-    let ranks: Vec<u32> = (0..hosts as u32).collect();
-    let call = Task::new(Work::Collective(Call { group: 0, kind, bytes }), Vec::new());
-    let program = || Box::new(Listed::new(vec![call.clone()])) as Box<dyn Program>;
-    let programs = ranks.iter().map(|_| program()).collect();
-    let hosts = ranks.iter().map(|&rank| NodeId(rank)).collect();
-    let groups = vec![Group { name: "all".into(), ranks }];
-    let job = Job { description: kind.name().into(), groups, programs };
-    PlacedJob { name: "job".into(), job, hosts, start: SimTime::ZERO, collectives }
 }
 
 /// What came of the only collective of a run.

@@ -1,30 +1,37 @@
-//! The same input gives the same output: whatever the event queue, however the run is cut, whoever looks on.
+//! The same input gives the same output: whatever the event queue, however the run is cut, whoever looks on, whichever
+//! way the program was built.
+//!
+//! `WORMHOLE_BINARY=target/release/wormhole` compares the files of another build with the hashes that are kept;
+//! `WORMHOLE_GOLDEN=write` keeps those of this one, after a change that is meant to change results.
 
+use std::collections::{BTreeMap, HashSet};
+use std::fmt::Write;
+use std::fs;
 use std::marker::PhantomData;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use wormhole_kernel::accel::{Acceleration, Detector, Tier};
+use wormhole_kernel::cca::ExactTelemetry;
 use wormhole_kernel::ids::LinkId;
 use wormhole_kernel::kernel::{Step, Totals};
 use wormhole_kernel::packet::Packet;
 use wormhole_kernel::queue::{Heap4, Wheel};
 use wormhole_kernel::router::Router;
 use wormhole_kernel::timing::PsTiming;
-use wormhole_kernel::{
-    BitRate, Completion, FabricSize, FlowId, FlowSpec, Kernel, Limits, LinkSpec, ModelSet, Models, NodeId, NodeKind,
-    Observer, PortId, SimTime, Span, Transport,
-};
+use wormhole_kernel::{Completion, FlowId, Kernel, Limits, ModelSet, Models, Observer, PortId, SimTime, Span};
 use wormhole_models::buffer::DynamicThreshold;
 use wormhole_models::cca::AnyCca;
-use wormhole_models::ecn::{Coins, Ns3Coins, RedMarker, Thresholds};
-use wormhole_models::loss::{BernoulliLoss, loss_fraction};
-use wormhole_models::nic::{Ns3RoundRobin, RoundRobin};
+use wormhole_models::ecn::RedMarker;
+use wormhole_models::loss::BernoulliLoss;
+use wormhole_models::nic::RoundRobin;
 use wormhole_models::profile::{Ns3, Ps};
 use wormhole_models::router::{Ecmp, EcmpHash, Spray};
 use wormhole_models::scheduler::ControlThenRoundRobin;
-use wormhole_models::telemetry::Ns3Telemetry;
-use wormhole_models::timing::Ns3Timing;
-use wormhole_tests::{Rng, ccas};
+use wormhole_tests::swarm::Scenario;
+use wormhole_tests::worlds::world;
+use wormhole_tests::{Rng, Said, WORMHOLE, case_file, data, empty_folder};
 
 const SCENARIOS: u64 = 30;
-const RED: &[Thresholds] = &[Thresholds { rate: BitRate::from_gbps(100), kmin: 20_000, kmax: 80_000, pmax: 0.2 }];
 
 /// A profile with another event queue.
 macro_rules! with_queue {
@@ -53,111 +60,55 @@ with_queue! {
     Ns3Wheel: Ns3, Wheel;
 }
 
-/// Leaves and spines, hosts at the leaves, and what goes on there.
-struct Scenario {
-    seed: u64,
-    nodes: Vec<NodeKind>,
-    links: Vec<LinkSpec>,
-    flows: Vec<FlowSpec>,
-    /// When links go down and come up.
-    changes: Vec<(SimTime, LinkId, bool)>,
-    ccas: [AnyCca; 6],
+/// The same models over another event queue.
+fn queued<'m, A: Models, Z>(models: ModelSet<'m, A>) -> ModelSet<'m, Z>
+where
+    Z: Models<
+            Timing = A::Timing,
+            Cca = A::Cca,
+            Telemetry = A::Telemetry,
+            Buffers = A::Buffers,
+            Scheduler = A::Scheduler,
+            Marker = A::Marker,
+            Loss = A::Loss,
+            Router = A::Router,
+            Nic = A::Nic,
+        >,
+{
+    let ModelSet { ccas, timing, telemetry, buffers, scheduler, marker, loss, router, nic, transport } = models;
+    ModelSet { ccas, timing, telemetry, buffers, scheduler, marker, loss, router, nic, transport }
 }
 
-impl Scenario {
-    fn new(seed: u64) -> Scenario {
-        let rng = &mut Rng(seed);
-        let (leaves, spines, hosts) = (1 + rng.below(4) as u32, 1 + rng.below(4) as u32, 2 + rng.below(3) as u32);
-        let first_leaf = leaves * hosts;
-        let mut nodes = vec![NodeKind::Host; first_leaf as usize];
-        nodes.resize((first_leaf + leaves + spines) as usize, NodeKind::Switch);
-        // All links alike in half of the scenarios: then many things happen at once.
-        let alike = rng.below(2) == 0;
-        let loss = if rng.below(3) == 0 { loss_fraction(0.002) } else { 0 };
-        let mut link = |a: u32, b: u32| {
-            let gbps = if alike { 100 } else { [25, 50, 100, 400][rng.below(4) as usize] };
-            let delay = Span::from_ns(if alike { 1_000 } else { 200 + rng.below(2_000) });
-            LinkSpec { a: NodeId(a), b: NodeId(b), rate: BitRate::from_gbps(gbps), delay, loss }
-        };
-        let mut links: Vec<LinkSpec> = (0..first_leaf).map(|h| link(h, first_leaf + h / hosts)).collect();
-        for leaf in first_leaf..first_leaf + leaves {
-            links.extend((0..spines).map(|spine| link(leaf, first_leaf + leaves + spine)));
-        }
-        let flows = (0..30).map(|token| flow(rng, u64::from(first_leaf), token)).collect();
-        let changes = if rng.below(3) == 0 { changes(rng, links.len() as u64) } else { vec![] };
-        Scenario { seed, nodes, links, flows, changes, ccas: ccas() }
+/// Any of the swarm's scenarios, and links that go down for a while in some of them.
+struct Case {
+    scenario: Scenario,
+    changes: Vec<(SimTime, LinkId, bool)>,
+}
+
+impl Case {
+    fn new(seed: u64) -> Case {
+        let (rng, scenario) = (&mut Rng(seed ^ 0xd0_d0), Scenario::new(seed));
+        let changes = if rng.one_in(3) { changes(rng, scenario.links.len() as u64) } else { vec![] };
+        Case { scenario, changes }
     }
 
-    fn ps<R: Router, M>(&self, router: R) -> ModelSet<'_, M>
+    /// Profile `ps`, whatever the scenario says.
+    fn ps<Q>(&self) -> ModelSet<'_, Q>
     where
-        M: Models<
+        Q: Models<
                 Timing = PsTiming,
                 Cca = AnyCca,
-                Telemetry = wormhole_kernel::cca::ExactTelemetry,
-                Buffers = DynamicThreshold,
-                Scheduler = ControlThenRoundRobin,
-                Marker = RedMarker<'static>,
-                Loss = BernoulliLoss,
-                Router = R,
-                Nic = RoundRobin,
-            >,
-    {
-        ModelSet {
-            ccas: &self.ccas,
-            timing: PsTiming,
-            telemetry: wormhole_kernel::cca::ExactTelemetry,
-            buffers: DynamicThreshold { bytes: 1 << 20, wraps: false },
-            scheduler: ControlThenRoundRobin,
-            marker: RedMarker { thresholds: RED, enabled: true, coins: Coins::PerPort { seed: self.seed } },
-            loss: BernoulliLoss::Counter { seed: self.seed },
-            router,
-            nic: RoundRobin,
-            transport: Transport::default(),
-        }
-    }
-
-    fn ns3<M>(&self) -> ModelSet<'_, M>
-    where
-        M: Models<
-                Timing = Ns3Timing,
-                Cca = AnyCca,
-                Telemetry = Ns3Telemetry,
+                Telemetry = ExactTelemetry,
                 Buffers = DynamicThreshold,
                 Scheduler = ControlThenRoundRobin,
                 Marker = RedMarker<'static>,
                 Loss = BernoulliLoss,
                 Router = Ecmp,
-                Nic = Ns3RoundRobin,
+                Nic = RoundRobin,
             >,
     {
-        let coins = Coins::Ns3(Ns3Coins::after_setup(self.nodes.len(), 0));
-        ModelSet {
-            ccas: &self.ccas,
-            timing: Ns3Timing,
-            telemetry: Ns3Telemetry { multiplier: 1 },
-            buffers: DynamicThreshold { bytes: 1 << 20, wraps: true },
-            scheduler: ControlThenRoundRobin,
-            marker: RedMarker { thresholds: RED, enabled: true, coins },
-            loss: BernoulliLoss::Ns3,
-            router: Ecmp::new(EcmpHash::Ns3),
-            nic: Ns3RoundRobin,
-            transport: Transport { ns3_quirks: true, ..Transport::default() },
-        }
+        queued(self.scenario.models(Ecmp::new(EcmpHash::Salted(self.scenario.seed))))
     }
-
-    fn ecmp(&self) -> Ecmp {
-        Ecmp::new(EcmpHash::Salted(self.seed))
-    }
-}
-
-fn flow(rng: &mut Rng, hosts: u64, token: u64) -> FlowSpec {
-    let src = rng.below(hosts);
-    let dst = (src + 1 + rng.below(hosts - 1)) % hosts;
-    // Few start times: many flows start at once.
-    let start = SimTime::from_ns(rng.below(3) * 10_000);
-    let bytes = 1 + rng.below(100_000);
-    let (cca, src_port) = (rng.below(6) as u8, rng.below(60_000) as u16);
-    FlowSpec { cca, src_port, token, ..FlowSpec::new(NodeId(src as u32), NodeId(dst as u32), bytes, start) }
 }
 
 /// A few links go down for a while.
@@ -236,15 +187,25 @@ struct Shown {
     now: SimTime,
 }
 
-fn run<M: Models, O: Observer>(scenario: &Scenario, models: ModelSet<'_, M>, observer: O, mut cut: Cut) -> (Shown, O) {
-    let limits =
-        Limits { queued_flows: 30, active_flows: 30, packets: 30_000, outputs: 40, inputs: 8, snapshot_words: 0 };
-    let size = FabricSize { nodes: scenario.nodes.len(), links: scenario.links.len() };
-    let mut memory = vec![0; Kernel::<M, O>::words(size, &limits, &models)];
+fn run<M: Models, O: Observer>(case: &Case, models: ModelSet<'_, M>, observer: O, cut: Cut) -> (Shown, O) {
+    run_tier(case, models, observer, cut, Tier::Off)
+}
+
+fn run_tier<M: Models, O: Observer>(
+    Case { scenario, changes }: &Case,
+    models: ModelSet<'_, M>,
+    observer: O,
+    mut cut: Cut,
+    tier: Tier,
+) -> (Shown, O) {
+    let snapshot_words = if tier == Tier::Off { 0 } else { 1 << 20 };
+    let limits = Limits { outputs: 40, inputs: 8, snapshot_words, ..scenario.limits() };
+    let mut memory = vec![0; Kernel::<M, O>::words(scenario.size(), &limits, &models)];
     let kernel = Kernel::new(&mut memory, &scenario.nodes, &scenario.links, models, &limits, observer);
     let mut kernel = kernel.expect("a kernel");
+    kernel.accelerate(Acceleration { tier, detector: Detector::CYCLE }).expect("room");
     scenario.flows.iter().for_each(|flow| assert!(kernel.add_flow(flow).is_ok()));
-    for &(at, link, up) in &scenario.changes {
+    for &(at, link, up) in changes {
         kernel.set_link(at, link, up).expect("room");
     }
     let mut done = vec![];
@@ -266,73 +227,217 @@ fn run<M: Models, O: Observer>(scenario: &Scenario, models: ModelSet<'_, M>, obs
     }
 }
 
-/// Runs `check` on every scenario, and says which one it was that failed.
-fn for_all(check: impl Fn(&Scenario)) {
+/// Runs `check` on every case, and says which one it was that failed.
+fn for_all(check: impl Fn(&Case)) {
     for seed in 0..SCENARIOS {
-        let scenario = Scenario::new(seed);
-        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| check(&scenario)));
+        let case = Case::new(seed);
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| check(&case)));
         assert!(result.is_ok(), "seed {seed}");
     }
 }
 
+/// A traced run in one go.
+fn traced<M: Models>(case: &Case, models: ModelSet<'_, M>) -> (Shown, Trace) {
+    run(case, models, Trace::default(), Cut::Whole)
+}
+
 /// The traced run that others are compared with.
-fn reference(scenario: &Scenario) -> (Shown, Trace) {
-    run(scenario, scenario.ps::<_, PsWheel<_>>(scenario.ecmp()), Trace::default(), Cut::Whole)
+fn reference(case: &Case) -> (Shown, Trace) {
+    traced(case, case.ps::<PsWheel<_>>())
 }
 
 #[test]
 fn scenarios_differ_and_are_not_trivial() {
-    let hashes: std::collections::HashSet<u64> = (0..SCENARIOS).map(|s| reference(&Scenario::new(s)).1.hash).collect();
+    let references: Vec<(Shown, Trace)> = (0..SCENARIOS).map(|seed| reference(&Case::new(seed))).collect();
+    let hashes: HashSet<u64> = references.iter().map(|(_, trace)| trace.hash).collect();
     assert_eq!(hashes.len() as u64, SCENARIOS);
-    let totals: Vec<Totals> = (0..SCENARIOS).map(|s| reference(&Scenario::new(s)).0.totals).collect();
-    let some = |count: fn(&Totals) -> u64| totals.iter().filter(|t| count(t) > 0).count() >= 5;
+    let some = |count: fn(&Totals) -> u64| references.iter().filter(|(shown, _)| count(&shown.totals) > 0).count() >= 5;
     assert!(some(|t| t.drops) && some(|t| t.ecn_marks) && some(|t| t.pauses) && some(|t| t.timeouts));
 }
 
 #[test]
 fn same_run_twice_is_the_same() {
-    for_all(|scenario| {
-        assert_eq!(reference(scenario), reference(scenario));
-        let ns3 = || run(scenario, scenario.ns3::<Ns3Wheel<_>>(), Trace::default(), Cut::Whole);
+    for_all(|case| {
+        assert_eq!(reference(case), reference(case));
+        let ns3 = || traced(case, queued::<_, Ns3Wheel<_>>(case.scenario.ns3_models()));
         assert_eq!(ns3(), ns3());
     });
 }
 
 #[test]
 fn event_queues_give_one_order() {
-    for_all(|scenario| {
-        let heap = run(scenario, scenario.ps::<_, PsHeap<_>>(scenario.ecmp()), Trace::default(), Cut::Whole);
-        assert_eq!(reference(scenario), heap);
-        let wheel = run(scenario, scenario.ns3::<Ns3Wheel<_>>(), Trace::default(), Cut::Whole);
-        let heap = run(scenario, scenario.ns3::<Ns3Heap<_>>(), Trace::default(), Cut::Whole);
-        assert_eq!(wheel, heap);
-        let spray = || Spray::new(scenario.seed);
-        let wheel = run(scenario, scenario.ps::<_, PsWheel<_>>(spray()), Trace::default(), Cut::Whole);
-        let heap = run(scenario, scenario.ps::<_, PsHeap<_>>(spray()), Trace::default(), Cut::Whole);
-        assert_eq!(wheel, heap);
+    for_all(|case| {
+        assert_eq!(reference(case), traced(case, case.ps::<PsHeap<_>>()));
+        let ns3 = || case.scenario.ns3_models();
+        assert_eq!(traced(case, queued::<_, Ns3Wheel<_>>(ns3())), traced(case, queued::<_, Ns3Heap<_>>(ns3())));
+        let spray = || case.scenario.models(Spray::new(case.scenario.seed));
+        assert_eq!(traced(case, queued::<_, PsWheel<_>>(spray())), traced(case, queued::<_, PsHeap<_>>(spray())));
     });
+}
+
+/// Acceleration takes events out of a queue and puts others back.
+#[test]
+fn event_queues_give_one_order_to_accelerated_runs() {
+    let mut skipped = 0;
+    for seed in 0..SCENARIOS {
+        // Long flows, few of them, and no losses: something to skip.
+        let mut case = Case::new(seed);
+        case.scenario.flows.truncate(3);
+        case.scenario.flows.iter_mut().for_each(|flow| flow.bytes *= 40);
+        case.scenario.links.iter_mut().for_each(|link| link.loss = 0);
+        fn fast<M: Models>(case: &Case, models: ModelSet<'_, M>, tier: Tier) -> (Shown, Trace) {
+            run_tier(case, models, Trace::default(), Cut::Whole, tier)
+        }
+        for tier in [Tier::Exact, Tier::Bounded] {
+            let wheel = fast(&case, case.ps::<PsWheel<_>>(), tier);
+            assert_eq!(wheel, fast(&case, case.ps::<PsHeap<_>>(), tier), "seed {seed}, {tier:?}");
+            skipped += u64::from(wheel.0.totals.events < reference(&case).0.totals.events);
+            let ns3 = || case.scenario.ns3_models();
+            let wheel = fast(&case, queued::<_, Ns3Wheel<_>>(ns3()), tier);
+            assert_eq!(wheel, fast(&case, queued::<_, Ns3Heap<_>>(ns3()), tier), "seed {seed}, {tier:?}");
+        }
+    }
+    assert!(skipped >= SCENARIOS / 2, "few runs skip anything: {skipped}");
 }
 
 #[test]
 fn runs_in_slices_are_runs() {
-    for_all(|scenario| {
-        let whole = reference(scenario);
-        let seed = scenario.seed;
+    for_all(|case| {
+        let (whole, seed) = (reference(case), case.scenario.seed);
         for cut in [Cut::Spans(Rng(seed), 2_000), Cut::Spans(Rng(seed), 3_000_000), Cut::Events(Rng(seed))] {
-            let models = scenario.ps::<_, PsWheel<_>>(scenario.ecmp());
-            assert_eq!(whole, run(scenario, models, Trace::default(), cut));
+            assert_eq!(whole, run(case, case.ps::<PsWheel<_>>(), Trace::default(), cut));
         }
     });
 }
 
 #[test]
 fn looking_on_changes_nothing() {
-    for_all(|scenario| {
-        let (traced, trace) = reference(scenario);
-        let models = || scenario.ps::<_, PsWheel<_>>(scenario.ecmp());
-        assert_eq!(traced, run(scenario, models(), (), Cut::Whole).0);
+    for_all(|case| {
+        let (shown, trace) = reference(case);
+        assert_eq!(shown, run(case, case.ps::<PsWheel<_>>(), (), Cut::Whole).0);
         let mut lent = Trace::default();
-        let (shown, pair) = run(scenario, models(), (&mut lent, Trace::default()), Cut::Whole);
-        assert_eq!((shown, pair.1), (traced, trace));
+        let (seen, pair) = run(case, case.ps::<PsWheel<_>>(), (&mut lent, Trace::default()), Cut::Whole);
+        assert_eq!((seen, pair.1), (shown, trace));
     });
+}
+
+// Files.
+
+/// Keys of `summary.json` that tell of the machine.
+const OF_THE_MACHINE: [&str; 4] = ["cpu_s", "wall_s", "packet_hops_per_cpu_s", "peak_rss_mb"];
+
+/// Random worlds among what is run.
+const WORLDS: u64 = 8;
+
+/// What is run in which folder, by name.
+fn golden_runs(place: &Path) -> Vec<(String, PathBuf, String)> {
+    let mut runs = vec![];
+    for seed in 0..WORLDS {
+        let (name, folder) = (format!("world-{seed}"), place.join(format!("world-{seed}")));
+        let command = world(seed).write(&folder).replacen("wormhole ", "", 1);
+        runs.push((name, folder, format!("{command} --parquet --events out/events.csv --trace out/trace.json")));
+    }
+    let mut add = |name: &str, arguments: String| {
+        runs.push((
+            name.to_owned(),
+            empty_folder(place.join(name)),
+            format!("run {arguments} --out out --memo-check 0"),
+        ));
+    };
+    let reference = |run: &str| {
+        let file = |name: &str| data("reference").join(run).join(name).display().to_string();
+        format!("--topology {} --flows {} --config {}", file("topology.txt"), file("flow.txt"), file("config.txt"))
+    };
+    let case = |name: &str| {
+        let file = |file: &str| case_file(name, file).display().to_string();
+        format!("--topology {} --flows {}", file("topology.txt"), file("flow.txt"))
+    };
+    add("incast", reference("b_incast16_dcqcn") + " --profile ns3 --accel exact --events out/events.csv");
+    add("ring", reference("c1_ring16_hpcc") + " --accel bounded --parquet --trace out/trace.json");
+    add("pauses", reference("e1_pfc_incast16_dctcp") + " --accel off --pcap 0-17=out/port.pcap");
+    add(
+        "link-down",
+        format!("{} --link-events {}", case("c23_link_down"), case_file("c23_link_down", "events.txt").display()),
+    );
+    add("job", "gpt-13b-128 --parquet --trace out/trace.json".into());
+    runs
+}
+
+/// Hashes of the files that a build's runs leave with such options besides, by name; `report.html` tells of the
+/// machine, too.
+fn hashes(binary: &Path, place: &Path, options: &str) -> BTreeMap<String, u64> {
+    let mut hashes = BTreeMap::new();
+    for (name, folder, arguments) in golden_runs(place) {
+        fs::create_dir_all(folder.join("out")).expect("a folder");
+        let mut command = Command::new(binary);
+        command
+            .args(arguments.split_whitespace())
+            .args(options.split_whitespace())
+            .current_dir(&folder)
+            .stdin(Stdio::null());
+        let said: Said = command.output().expect("wormhole runs").into();
+        hashes.insert(format!("{name}: exit code"), said.code.expect("no signal") as u64);
+        for entry in fs::read_dir(folder.join("out")).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            let file = path.file_name().and_then(|file| file.to_str()).expect("UTF-8").to_owned();
+            let bytes = fs::read(&path).expect("a file");
+            match file.as_str() {
+                "report.html" => {}
+                "summary.json" => {
+                    let text = String::from_utf8(bytes).expect("UTF-8");
+                    let of_machine = |line: &&str| OF_THE_MACHINE.iter().any(|key| line.contains(key));
+                    let kept: Vec<&str> = text.lines().filter(|line| !of_machine(line)).collect();
+                    assert_eq!(text.lines().count(), kept.len() + OF_THE_MACHINE.len());
+                    hashes.insert(format!("{name}/{file}"), hash(kept.join("\n").as_bytes()));
+                }
+                _ => {
+                    hashes.insert(format!("{name}/{file}"), hash(&bytes));
+                }
+            }
+        }
+    }
+    hashes
+}
+
+/// FNV-1a (Fowler, Noll, Vo), 64 bits.
+fn hash(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+}
+
+fn folder(name: &str) -> PathBuf {
+    empty_folder(Path::new(env!("CARGO_TARGET_TMPDIR")).join("determinism").join(name))
+}
+
+/// Every file of every run is, byte for byte, what it was when its hash was kept: with this build, or with the one that
+/// the environment names.
+#[test]
+fn files_are_those_of_every_other_build() {
+    let binary = std::env::var_os("WORMHOLE_BINARY").map_or_else(|| WORMHOLE.clone(), PathBuf::from);
+    let binary = binary.canonicalize().expect("a binary");
+    let hashes = hashes(&binary, &folder("golden"), "");
+    let mut text = String::new();
+    hashes.iter().for_each(|(name, hash)| writeln!(text, "{hash:016x} {name}").expect("memory"));
+    let kept = data("golden/outputs.txt");
+    if std::env::var("WORMHOLE_GOLDEN").is_ok_and(|what| what == "write") {
+        fs::create_dir_all(kept.parent().expect("a folder")).expect("a folder");
+        fs::write(&kept, &text).expect("the hashes");
+    }
+    let want = fs::read_to_string(&kept).unwrap_or_else(|error| panic!("{}: {error}", kept.display()));
+    let differ: Vec<(&str, &str)> = want.lines().zip(text.lines()).filter(|(want, got)| want != got).collect();
+    assert!(differ.is_empty() && want == text, "{} differs: {differ:#?}", binary.display());
+}
+
+/// Options that change how a run is made, and nothing of what comes of it.
+const SAME: [&str; 2] = ["", ""];
+
+/// Runs of one build, one beside the other.
+#[test]
+fn files_are_those_of_the_run_before() {
+    let runs = std::thread::scope(|scope| {
+        let run =
+            |(index, options)| scope.spawn(move || hashes(&WORMHOLE, &folder(&format!("again-{index}")), options));
+        let runs: Vec<_> = SAME.into_iter().enumerate().map(run).collect();
+        runs.into_iter().map(|run| run.join().expect("a run")).collect::<Vec<_>>()
+    });
+    runs.iter().for_each(|run| assert_eq!(run, &runs[0]));
 }

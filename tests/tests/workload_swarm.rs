@@ -21,6 +21,7 @@ use wormhole_kernel::{BitRate, FlowEnd, NodeId, NodeKind, SimTime, Span};
 use wormhole_models::topology::{
     Attachment, Clos, Dumbbell, FabricPlan, HostLinks, LinkClass, PlanError, Rail, Star, Trunk,
 };
+use wormhole_tests::shrink::Shrink;
 use wormhole_tests::swarm::for_all_seeds;
 use wormhole_tests::{Rng, usable};
 
@@ -54,6 +55,8 @@ impl fmt::Display for Case {
         f.write_str(&self.what)
     }
 }
+
+impl Shrink for Case {}
 
 impl Case {
     fn new(seed: u64) -> Case {

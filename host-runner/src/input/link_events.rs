@@ -1,4 +1,5 @@
-//! Link changes: a row each, `time_us down|up a b`; `#` begins a comment. The reference's `LINK_DOWN` is one.
+//! Link changes: a row each, `time_us down|up a b` for the links between two nodes, `time_us down|up a` for all links
+//! of a node, such as those of a switch that fails; `#` begins a comment. The reference's `LINK_DOWN` is one.
 
 use super::diagnostics::Diagnostics;
 use super::tokens::Tokens;
@@ -16,7 +17,8 @@ pub struct LinkEvent {
     pub up: bool,
 }
 
-/// Reads a list of link changes. Parallel links between two nodes change together.
+/// Reads a list of link changes. Parallel links between two nodes change together. Of two rows about one link the later
+/// counts, whether it names the link or a node.
 pub fn parse(text: &str, links: &[LinkSpec], found: &mut Diagnostics) -> Vec<LinkEvent> {
     let mut events = Vec::new();
     let mut tokens = Tokens::new(text);
@@ -31,8 +33,9 @@ pub fn parse(text: &str, links: &[LinkSpec], found: &mut Diagnostics) -> Vec<Lin
 }
 
 fn row(line: usize, fields: &[&str], links: &[LinkSpec], events: &mut Vec<LinkEvent>, found: &mut Diagnostics) {
-    let &[time, change, a, b] = fields else {
-        return found.error(line, fields[0], "a row is `time_us down|up a b`");
+    let (time, change, ends) = match fields {
+        [time, change, ends @ ..] if (1..=2).contains(&ends.len()) => (*time, *change, ends),
+        _ => return found.error(line, fields[0], "a row is `time_us down|up a b`, or `time_us down|up a`"),
     };
     let at = units::microseconds(time).map_err(|message| found.error(line, time, message)).ok();
     let up = match change {
@@ -43,13 +46,23 @@ fn row(line: usize, fields: &[&str], links: &[LinkSpec], events: &mut Vec<LinkEv
     if up.is_none() {
         found.error(line, change, "a link goes `down` or `up`");
     }
-    let joins = links_between(a.parse().ok(), b.parse().ok(), links);
-    if joins.is_empty() {
-        found.error(line, &format!("{a} {b}"), "no link joins these nodes");
+    let changed = match *ends {
+        [a, b] => links_between(a.parse().ok(), b.parse().ok(), links),
+        _ => links_of(ends[0].parse().ok(), links),
+    };
+    if changed.is_empty() {
+        let message = if ends.len() == 2 { "no link joins these nodes" } else { "no link ends at this node" };
+        found.error(line, &ends.join(" "), message);
     }
     if let (Some(at), Some(up)) = (at, up) {
-        events.extend(joins.into_iter().map(|link| LinkEvent { at: SimTime(at), link, up }));
+        events.extend(changed.into_iter().map(|link| LinkEvent { at: SimTime(at), link, up }));
     }
+}
+
+/// The links of a node.
+fn links_of(node: Option<u32>, links: &[LinkSpec]) -> Vec<LinkId> {
+    let ends_there = |link: &LinkSpec| [link.a, link.b].iter().any(|end| Some(end.0) == node);
+    (0..).map(LinkId).zip(links).filter(|(_, link)| ends_there(link)).map(|(id, _)| id).collect()
 }
 
 /// The links that join two nodes, in either direction.
@@ -73,14 +86,28 @@ mod tests {
         let events = parse("# time_us down a b\n500.5 up 0 1 # again\n\n 20 down 2 1\n", &links, &mut found);
         let want = [(20_000_000, 1, false), (20_000_000, 2, false), (500_500_000, 0, true)];
         assert_eq!(events.iter().map(|e| (e.at.0, e.link.0, e.up)).collect::<Vec<_>>(), want);
+        let of_node = parse("7 down 1\n8 up 0\n", &links, &mut found);
+        let want = [(7, 0, false), (7, 1, false), (7, 2, false), (8, 0, true)];
+        assert_eq!(of_node.iter().map(|e| (e.at.0 / 1_000_000, e.link.0, e.up)).collect::<Vec<_>>(), want);
         assert!(found.all().is_empty());
-        parse("5 down 0\nx sideways 0 2\n", &links, &mut found);
+        parse("5 down\nx sideways 0 2\n", &links, &mut found);
         assert_eq!(found.all().len(), 4, "{:?}", found.all());
+        let mut found = Diagnostics::of("e");
+        parse("5 down 3\n5 down 0 2\n5 down x\n", &links, &mut found);
+        let lines: Vec<String> = found.all().iter().map(|d| d.to_string()).collect();
+        let want = [
+            "e:1: error: no link ends at this node (found `3`)",
+            "e:2: error: no link joins these nodes (found `0 2`)",
+            "e:3: error: no link ends at this node (found `x`)",
+        ];
+        assert_eq!(lines, want);
         let mut found = Diagnostics::of("e");
         parse("\n\n5 down 0 1 2\n-1 down 0 1\n", &links, &mut found);
         let lines: Vec<String> = found.all().iter().map(|d| d.to_string()).collect();
-        let want =
-            ["e:3: error: a row is `time_us down|up a b` (found `5`)", "e:4: error: must not be negative (found `-1`)"];
+        let want = [
+            "e:3: error: a row is `time_us down|up a b`, or `time_us down|up a` (found `5`)",
+            "e:4: error: must not be negative (found `-1`)",
+        ];
         assert_eq!(lines, want);
         mistreat("# t\n500.5 down 0 1 # note\n", |text| {
             parse(text, &links, &mut Diagnostics::of("e"));

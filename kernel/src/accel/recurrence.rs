@@ -194,7 +194,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     /// Waits for one more of the candidate's periods, or gives it up.
     fn try_again(&mut self, id: PartitionId, leader: QpId) {
         let slot = &self.qps.slots[leader.index()];
-        let patience = MAX_ROUND_TRIPS * slot.in_flight();
+        let patience = MAX_ROUND_TRIPS.saturating_mul(slot.in_flight());
         let recurrence = &mut self.partitions.get_mut(id).recurrence;
         recurrence.next = slot.snd_una + recurrence.period;
         if recurrence.tries == TRIES || slot.snd_una - recurrence.acked > patience.max(recurrence.period) {

@@ -181,7 +181,7 @@ fn goodput(qp: &Qp, steady: &Steady) -> (u64, Span) {
 
 /// Bytes until a flow has only about two round trips to go: one to send, one to be acknowledged.
 pub(super) fn bytes_to_its_end(qp: &Qp, mtu: u32) -> u128 {
-    u128::from(qp.bytes_left().saturating_sub(qp.in_flight() + 2 * u64::from(mtu)))
+    u128::from(qp.bytes_left().saturating_sub(qp.in_flight().saturating_add(2 * u64::from(mtu))))
 }
 
 /// Payload bytes a second at the mean of a flow's rate samples, which is on the wire.
