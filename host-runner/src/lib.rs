@@ -10,6 +10,8 @@ pub mod demo;
 mod disk;
 pub mod ending;
 pub mod fcg;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 pub mod ideal;
 pub mod input;
 mod interrupt;

@@ -213,6 +213,19 @@ mod tests {
         }
     }
 
+    /// NS3-MODEL, section 10: 6 streams for a node, 2 for the run and for each link with losses; then one for a coin,
+    /// and one for a PFC frame.
+    #[test]
+    fn coins_of_ns3_are_the_first_numbers_of_successive_streams() {
+        let first = |stream| Mrg32k3a::stream(stream).draw();
+        let mut coins = Ns3Coins::after_setup(5, 3);
+        assert_eq!([coins.draw(), coins.draw()], [first(38), first(39)]);
+        let mut marker = RedMarker { coins: Coins::Ns3(coins), ..marker() };
+        marker.pfc_built();
+        let Coins::Ns3(mut coins) = marker.coins else { unreachable!("the same kind of coins") };
+        assert_eq!(coins.draw(), first(41));
+    }
+
     #[test]
     fn it_passes_the_kit() {
         for coins in [Coins::PerPort { seed: 7 }, Coins::Ns3(Ns3Coins::starting_at(0))] {

@@ -5,10 +5,10 @@ mod bridge;
 #[cfg(test)]
 mod bridge_tests;
 mod device;
-mod frame;
+pub(crate) mod frame;
 mod lateness;
 mod pacer;
-mod simbricks;
+pub(crate) mod simbricks;
 mod simulation;
 mod tap;
 

@@ -2,7 +2,7 @@
 
 mod commands;
 mod file;
-mod records;
+pub(crate) mod records;
 mod shared;
 mod store;
 

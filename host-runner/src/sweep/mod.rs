@@ -2,7 +2,7 @@
 
 mod folder;
 mod join;
-mod plan;
+pub(crate) mod plan;
 mod progress;
 mod record;
 mod run;

@@ -84,6 +84,12 @@ impl PlanText {
         Some(PlanText { name: path.display().to_string(), text })
     }
 
+    /// A text that is in no file.
+    #[cfg(fuzzing)]
+    pub(crate) fn of(name: &str, text: &str) -> PlanText {
+        PlanText { name: name.into(), text: text.into() }
+    }
+
     /// Understands it. All that is wrong goes to `found`; `None` if anything is.
     pub(crate) fn plan(&self, found: &mut Diagnostics) -> Option<Plan<'_>> {
         let mut of_file = Diagnostics::of(&self.name);

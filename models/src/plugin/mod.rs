@@ -30,6 +30,8 @@ mod fault;
 mod foreign;
 mod marker;
 mod slot;
+#[cfg(test)]
+mod tests;
 
 pub use buffers::{ForeignBuffers, ForeignPort, ForeignQueue, ForeignSwitch};
 pub use cca::{ForeignCca, ForeignCcaState};

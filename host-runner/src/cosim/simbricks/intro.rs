@@ -4,6 +4,7 @@
 //! protocol and where that protocol's own introduction begins; with them goes the shared memory. The connecter sends
 //! the same without the rings. The introduction of protocol "net" is four bytes without a meaning.
 
+use super::layout::{Layout, SLOT_HEADER};
 use super::shm::WORD;
 use clap::ValueEnum;
 use std::fmt;
@@ -22,9 +23,6 @@ const CONNECTER_FIELDS: usize = 4;
 /// The longest introduction that is read.
 pub(super) const LONGEST: usize = 2_048;
 
-/// Bytes of a slot before the payload of its packet.
-pub(super) const SLOT_HEADER: usize = 64;
-
 /// Whether time is kept together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(super) enum SyncMode {
@@ -34,29 +32,6 @@ pub(super) enum SyncMode {
     Optional,
     /// Yes, or it is an error.
     Required,
-}
-
-/// Where a ring is in the shared memory.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Layout {
-    /// Byte of its first slot.
-    pub(super) offset: usize,
-    /// Bytes of a slot.
-    pub(super) slot: usize,
-    /// Slots.
-    pub(super) slots: usize,
-}
-
-impl Layout {
-    /// Bytes of the shared memory up to the end of this ring. `None`: more than there can be.
-    fn end(self) -> Option<usize> {
-        self.slot.checked_mul(self.slots)?.checked_add(self.offset)
-    }
-
-    /// The most bytes of a packet.
-    pub(super) fn longest_packet(self) -> usize {
-        self.slot - SLOT_HEADER
-    }
 }
 
 /// Both rings.

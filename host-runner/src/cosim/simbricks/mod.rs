@@ -5,7 +5,10 @@
 //! keeping time with all of them (`session`).
 
 mod connect;
+#[cfg(fuzzing)]
+pub(crate) mod fuzzing;
 mod intro;
+mod layout;
 mod peer;
 mod ring;
 mod session;

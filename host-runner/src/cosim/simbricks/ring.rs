@@ -4,11 +4,10 @@
 //! (bit 7: 0 the producer's, 1 the consumer's) and what is in it. Of a packet, bytes 0 and 1 are its length and byte 2
 //! is a port number, which is not used here. The side that owns a slot hands it over by writing byte 63, last.
 
-use super::intro::{Layout, SLOT_HEADER};
-use super::shm::{Shm, WORD};
+use super::layout::{Layout, SLOT_HEADER};
+use super::shm::{AtomicU64, Shm, WORD};
 use std::fmt;
 use std::rc::Rc;
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 /// Words of a slot's header: length and port, the time stamp, owner and type.

@@ -11,7 +11,7 @@ use rustix::fs::{FileType, MemfdFlags, SealFlags, fcntl_add_seals, fstat, ftrunc
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::Path;
-use std::sync::atomic::AtomicU64;
+pub(super) use std::sync::atomic::AtomicU64;
 
 /// Bytes of a word.
 pub(super) const WORD: usize = size_of::<AtomicU64>();

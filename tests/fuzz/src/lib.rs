@@ -1,0 +1,4 @@
+//! What fuzz targets share.
+
+#[cfg(feature = "host")]
+pub mod host;
