@@ -322,11 +322,21 @@ pub(crate) fn with_models<W: WithModels>(scenario: &Scenario, work: W) -> W::Out
 }
 
 fn with_usual_switches<W: WithModels, O: Observer>(scenario: &Scenario, observer: O, work: W) -> W::Output {
-    let (salted, observer) = (EcmpHash::Salted(scenario.seed), (logs(scenario), observer));
+    let observer = (logs(scenario), observer);
     match (scenario.profile, scenario.routing) {
         (Profile::Ns3, _) => work.with(ns3_models(scenario, Ecmp::new(EcmpHash::Ns3)), observer),
-        (Profile::Ps, Routing::Ecmp) => work.with(ps_models(scenario, Ecmp::new(salted)), observer),
+        (Profile::Ps, Routing::Ecmp | Routing::DModK) => {
+            work.with(ps_models(scenario, Ecmp::new(ps_hash(scenario))), observer)
+        }
         (Profile::Ps, Routing::Spray) => work.with(ps_models(scenario, Spray::new(scenario.seed)), observer),
+    }
+}
+
+/// How switches of profile `ps` choose among paths if flows keep to one.
+pub(crate) fn ps_hash(scenario: &Scenario) -> EcmpHash {
+    match scenario.routing {
+        Routing::DModK => EcmpHash::Destination,
+        Routing::Ecmp | Routing::Spray => EcmpHash::Salted(scenario.seed),
     }
 }
 
@@ -356,14 +366,14 @@ fn with_foreign_switches<W: WithModels>(scenario: &Scenario, observer: &mut dyn 
     }
     type ForeignNs3<'s> = Ns3<'s, Ecmp, AnyBuffers, AnyMarker<'s>>;
     type ForeignPs<'s, R> = Ps<'s, R, AnyBuffers, AnyMarker<'s>>;
-    let (salted, observer) = (EcmpHash::Salted(scenario.seed), (logs(scenario), observer));
+    let observer = (logs(scenario), observer);
     match (scenario.profile, scenario.routing) {
         (Profile::Ns3, _) => {
             let models = ns3_models(scenario, Ecmp::new(EcmpHash::Ns3));
             work.with::<ForeignNs3<'_>, _>(foreign(scenario, models), observer)
         }
-        (Profile::Ps, Routing::Ecmp) => {
-            let models = ps_models(scenario, Ecmp::new(salted));
+        (Profile::Ps, Routing::Ecmp | Routing::DModK) => {
+            let models = ps_models(scenario, Ecmp::new(ps_hash(scenario)));
             work.with::<ForeignPs<'_, Ecmp>, _>(foreign(scenario, models), observer)
         }
         (Profile::Ps, Routing::Spray) => {

@@ -72,8 +72,8 @@ fn told(outcome: &Outcome) -> String {
     let mut text = format!("{:?} {:?} {:?}\n", outcome.ending, outcome.end, outcome.totals);
     for flow in &outcome.flows {
         // Not the number that its kernel gave it: another kernel gave another.
-        let Completion { token, start, fct, bytes, mean_rtt, gave_up, .. } = flow.completion;
-        let done = (token, start, fct, bytes, mean_rtt, gave_up);
+        let Completion { token, start, fct, bytes, mean_rtt, .. } = flow.completion;
+        let done = (token, start, fct, bytes, mean_rtt, flow.completion.end());
         writeln!(text, "{:?} {:?} {done:?}", flow.number, flow.ideal).expect("memory");
     }
     for port in &outcome.ports {

@@ -17,8 +17,8 @@ use crate::memo::{Memo, MemoReport, RunStore};
 use crate::outputs::{SkipLog, sorted_pfc};
 use crate::scenario::{Profile, Routing, Scenario};
 use crate::simulate::{
-    Ending, Logs, Outcome, PortReport, Progress, Refusal, Watch, begin_memo, kernel, limits, logs, memory, ps_models,
-    refused,
+    Ending, Logs, Outcome, PortReport, Progress, Refusal, Watch, begin_memo, kernel, limits, logs, memory, ps_hash,
+    ps_models, refused,
 };
 use crate::traffic::Traffic;
 use cut::{Cut, Weights};
@@ -32,7 +32,7 @@ use wormhole_kernel::router::Router;
 use wormhole_kernel::shard::{MOST_SHARDS, ShardLimits};
 use wormhole_kernel::{Completion, Kernel, ModelSet, NodeId, SimTime};
 use wormhole_models::profile::Ps;
-use wormhole_models::router::{Ecmp, EcmpHash, Spray};
+use wormhole_models::router::{Ecmp, Spray};
 
 /// Whoever watches hears of the run this often.
 const ROUND: Duration = Duration::from_millis(100);
@@ -54,9 +54,8 @@ pub(crate) fn simulate(
     let Some(threads) = scenario.threads.filter(|_| can_be_cut(scenario)) else { return Ok(None) };
     let threads = threads.min(MOST_SHARDS);
     match scenario.routing {
-        Routing::Ecmp => {
-            let router = || Ecmp::new(EcmpHash::Salted(scenario.seed));
-            run(scenario, threads, || ps_models(scenario, router()), memo, watch)
+        Routing::Ecmp | Routing::DModK => {
+            run(scenario, threads, || ps_models(scenario, Ecmp::new(ps_hash(scenario))), memo, watch)
         }
         Routing::Spray => run(scenario, threads, || ps_models(scenario, Spray::new(scenario.seed)), memo, watch),
     }
