@@ -86,6 +86,26 @@ pub fn permutation(k: usize, bytes: u64) -> Scenario {
     scenario(Profile::Ns3, graph, flows, hpcc)
 }
 
+/// Eight rails of 16 hosts on a fat-tree of 8-port switches: every host sends `bytes` to the eighth after it, under HPCC
+/// in profile `ps`. The flows of the reference run `d2_rail128_hpcc`.
+pub fn rails(bytes: u64) -> Scenario {
+    let rail = |first| (0..16).map(move |place| flow(first + 8 * place, first + 8 * ((place + 1) % 16), bytes));
+    scenario(Profile::Ps, fat_tree(8), (0..8).flat_map(rail).collect(), AnyCca::Hpcc(Hpcc::new(HpccConfig::default())))
+}
+
+/// So many stars of 16 hosts that know nothing of each other: every host sends `bytes` to the one half the star away,
+/// under HPCC in profile `ps`.
+pub fn stars(count: usize, bytes: u64) -> Scenario {
+    const HOSTS: usize = 16;
+    let hosts = count * HOSTS;
+    let mut nodes = vec![NodeKind::Host; hosts];
+    nodes.resize(hosts + count, NodeKind::Switch);
+    let links = (0..hosts).map(|host| link(host, hosts + host / HOSTS)).collect();
+    let peer = |host: usize| host / HOSTS * HOSTS + (host + HOSTS / 2) % HOSTS;
+    let flows = (0..hosts).map(|host| flow(host, peer(host), bytes)).collect();
+    scenario(Profile::Ps, Graph { nodes, links }, flows, AnyCca::Hpcc(Hpcc::new(HpccConfig::default())))
+}
+
 fn flow(src: usize, dst: usize, bytes: u64) -> FlowSpec {
     FlowSpec::new(NodeId(src as u32), NodeId(dst as u32), bytes, SimTime::ZERO)
 }
@@ -118,6 +138,7 @@ fn scenario(profile: Profile, graph: Graph, mut flows: Vec<FlowSpec>, cca: AnyCc
         max_packets: 1 << 18,
         max_flows: 0,
         acceleration: Acceleration::default(),
+        threads: None,
     }
 }
 
@@ -158,5 +179,8 @@ mod tests {
         assert_eq!((lone.flows.len(), lone.totals.packet_hops), (1, 40));
         let permutation = run(&permutation(4, 10_000));
         assert_eq!((permutation.flows.len(), permutation.totals.packet_hops), (16, 16 * 10 * 12));
+        let stars = run(&Scenario { threads: Some(2), ..stars(8, 10_000) });
+        assert_eq!((stars.flows.len(), stars.totals.packet_hops, stars.threads), (128, 128 * 10 * 4, 2));
+        assert_eq!(run(&rails(2_000)).flows.len(), 128);
     }
 }
