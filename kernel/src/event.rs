@@ -134,7 +134,8 @@ impl Tie {
         Tie(Self::MAX_DELAY << Self::COUNTER_BITS | upper | u64::from(elder.0) & (Self::COUNT >> 1))
     }
 
-    fn new(delay: Span, count: u64) -> Tie {
+    /// Of what was scheduled that long before, as the `count`th of its instant.
+    pub(crate) fn after(delay: Span, count: u64) -> Tie {
         let earliness = Self::MAX_DELAY - delay.0.min(Self::MAX_DELAY);
         Tie(earliness << Self::COUNTER_BITS | count.min((1 << Self::COUNTER_BITS) - 1))
     }
@@ -226,7 +227,7 @@ impl Clock {
     /// The key of something scheduled now for `delay` later.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub fn issue(&mut self, delay: Span) -> EventKey {
-        let tie = Tie::new(delay, self.issued);
+        let tie = Tie::after(delay, self.issued);
         self.issued += 1;
         EventKey { at: self.now() + delay, tie }
     }
@@ -254,7 +255,7 @@ impl Clock {
 
     /// The key of something scheduled at `issued`, a time at or before now, for `at`.
     pub fn issue_as_of(&mut self, issued: SimTime, at: SimTime) -> EventKey {
-        let tie = Tie::new(at.since(issued), self.issued);
+        let tie = Tie::after(at.since(issued), self.issued);
         self.issued += 1;
         EventKey { at, tie }
     }
@@ -383,6 +384,17 @@ mod tests {
         let ages_ago = clock.issue(Span(u64::MAX / 2));
         clock.advance(EventKey { at: SimTime(u64::MAX / 2 - 7), tie: Tie(0) });
         assert!(ages_ago < clock.issue(Span(7)));
+    }
+
+    #[test]
+    fn places_name_events_and_come_after_final_ones() {
+        let place = Place::of(Tie::after(Span(5), Place::first_of(7) + 3)).unwrap();
+        assert_eq!((place.event, place.settled(2)), (7, 2 * 8 + 3));
+        assert_eq!(Place::of(Tie::after(Span(5), place.settled(2))), None);
+        // An event that schedules nothing takes no place, one that schedules nine things takes those of two.
+        let first = Place::first_of(7);
+        assert_eq!([0, 1, 8, 9].map(|issued| Place::events_below(first + issued)), [7, 8, 8, 9]);
+        assert_eq!([0, 1, 7].map(|issued| Place::next_event(first + issued)), [Place::first_of(8); 3]);
     }
 
     #[test]

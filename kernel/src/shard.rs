@@ -429,3 +429,60 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::Span;
+
+    /// What the event before the `nth` in its shard's log has scheduled for `at`, after `delay`.
+    fn scheduled(at: u64, delay: u64, event: usize, nth: u64) -> EventKey {
+        let tie = Tie::after(Span(delay), Place::first_of(event) + nth);
+        EventKey { at: SimTime(at), tie }
+    }
+
+    /// Something of an earlier window.
+    fn known(at: u64, delay: u64, count: u64) -> EventKey {
+        EventKey { at: SimTime(at), tie: Tie::after(Span(delay), count) }
+    }
+
+    fn ranks(logs: &[&[EventKey]]) -> heapless::Vec<heapless::Vec<u32, 8>, 4> {
+        let mut lists = [[0; 8]; 4];
+        let mut slices: heapless::Vec<&mut [u32], 4> =
+            lists.iter_mut().zip(logs).map(|(list, log)| &mut list[..log.len()]).collect();
+        rank_events(logs, &mut slices);
+        slices.iter().map(|ranks| heapless::Vec::from_slice(ranks).unwrap()).collect()
+    }
+
+    #[test]
+    fn events_that_are_alone_in_their_instant_are_numbered_from_0() {
+        let logs: [&[EventKey]; 2] =
+            [&[known(5, 9, 0), known(5, 9, 1), known(8, 3, 0)], &[known(6, 9, 4), known(9, 9, 0)]];
+        assert_eq!(ranks(&logs), [&[0, 1, 0][..], &[0, 0]]);
+    }
+
+    #[test]
+    fn events_of_one_instant_are_ranked_by_delay_and_then_by_the_rank_of_what_scheduled_them() {
+        // At 10 the first event of the second shard comes first. So what it has scheduled for 14 comes first there, too,
+        // but for what was scheduled earlier.
+        let first = [known(10, 7, 1), known(14, 20, 0), scheduled(14, 4, 0, 0), scheduled(14, 4, 0, 1)];
+        let second = [known(10, 7, 0), scheduled(14, 4, 0, 1)];
+        assert_eq!(ranks(&[&first, &second]), [&[1, 0, 2, 3][..], &[0, 1]]);
+    }
+
+    #[test]
+    fn what_happens_in_every_shard_is_one_event() {
+        let start = known(10, 50, 0);
+        let logs: [&[EventKey]; 3] =
+            [&[start, start, known(10, 7, 2)], &[start, start], &[start, start, known(10, 7, 1)]];
+        assert_eq!(ranks(&logs), [&[0, 1, 3][..], &[0, 1], &[0, 1, 2]]);
+    }
+
+    #[test]
+    fn ties_that_are_settled_keep_their_delays_and_stay() {
+        let key = scheduled(14, 4, 2, 5);
+        let tie = settled(key.tie, &[9, 9, 3]);
+        assert_eq!((tie.delay(), tie.count()), (Some(Span(4)), 3 * 8 + 5));
+        assert_eq!(settled(tie, &[]), tie);
+    }
+}
