@@ -227,6 +227,16 @@ mod tests {
     }
 
     #[test]
+    fn a_port_that_is_put_back_tosses_the_same_coins() {
+        let (mut marker, mut port) = (marker(), port(G100));
+        let start = marker.position(&port);
+        let first = [(); 64].map(|()| marker.marks(&mut port, 1_500_000));
+        assert_ne!([(); 64].map(|()| marker.marks(&mut port, 1_500_000)), first);
+        marker.set_position(&mut port, start);
+        assert_eq!([(); 64].map(|()| marker.marks(&mut port, 1_500_000)), first);
+    }
+
+    #[test]
     fn it_passes_the_kit() {
         for coins in [Coins::PerPort { seed: 7 }, Coins::Ns3(Ns3Coins::starting_at(0))] {
             assert_passed(&MarkerKit::new(&RedMarker { coins, ..marker() }).checks());

@@ -78,7 +78,8 @@ fn transport_header(frame: &[u8]) -> Option<&[u8]> {
     let packet = frame.get(HEADER..)?;
     let (protocol, header) = match [frame[12], frame[13]] {
         TYPE_IPV4 => {
-            let words = usize::from(packet.first()? & 0xf);
+            // A header has 5 words at least: with fewer there are no ports, but what is in the header itself.
+            let words = Some(usize::from(packet.first()? & 0xf)).filter(|words| *words >= 5)?;
             // All fragments of a packet are to take one path, and only the first has ports.
             let is_fragment = packet.get(6)? & 0x3f != 0 || *packet.get(7)? != 0;
             (*packet.get(9)?, packet.get(4 * words..).filter(|_| !is_fragment)?)
@@ -161,6 +162,8 @@ mod tests {
         };
         assert_eq!(with(23, PROTOCOL_TCP), (0x1234, 0x5678));
         assert_eq!((with(23, 1), with(20, 0x20), with(21, 1), with(12, 9)), ((0, 0), (0, 0), (0, 0), (0, 0)));
+        // A header that is shorter than there is any.
+        assert_eq!((with(14, 0x40), with(14, 0x44)), ((0, 0), (0, 0)));
         // Options before the ports, which are then not all there.
         assert_eq!(with(14, 0x4f), (0, 0));
         (0..UDP.len()).for_each(|end| assert!(end >= 38 || ports(&UDP[..end]) == (0, 0), "{end} bytes"));

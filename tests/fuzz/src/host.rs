@@ -34,7 +34,8 @@ pub fn text(data: &[u8]) -> String {
 /// If it does not hold.
 pub fn check_findings(text: &str, found: &Diagnostics, is_accepted: bool) {
     assert_ne!(is_accepted, found.has_errors(), "{:?}", found.all());
-    let lines = text.split('\n').count();
+    // Either is the end of a line, and both together are one.
+    let lines = text.replace("\r\n", "\n").split(['\n', '\r']).count();
     for finding in found.all() {
         assert!(finding.line <= lines, "line {} of {lines}: {finding}", finding.line);
         assert!(!finding.message.is_empty() && !finding.to_string().contains(char::is_control), "{finding:?}");
