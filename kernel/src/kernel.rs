@@ -685,7 +685,8 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
     }
 
     fn end_of_run(&mut self, limit: SimTime, next: EventKey) -> Step {
-        if next.at == EventKey::NEVER.at {
+        // What is pending at the end of time does not happen, but time goes on towards it.
+        if next == EventKey::NEVER || limit == SimTime::MAX {
             return Step::Idle;
         }
         self.clock.advance(EventKey { at: limit.max(self.now()), tie: Tie::LAST });

@@ -151,7 +151,7 @@ impl CongestionControl for Dctcp {
         }
         if state.reduced == 0 && new_batch {
             // One step a round trip, as TCP's segment per window.
-            let rate = BitRate((out.control.rate.0 + self.config.additive.0).min(state.line.0));
+            let rate = BitRate(out.control.rate.0.saturating_add(self.config.additive.0).min(state.line.0));
             self.set_rate(state, rate, out);
         }
     }
