@@ -1,13 +1,14 @@
 //! Running a scenario to its end.
 
 use crate::cpu::CpuClock;
+pub use crate::flow_records::{FlowRecord, FlowRecords};
 use crate::memo::{Memo, MemoReport, RunStore};
 use crate::outputs::{PfcLog, PfcRow, SkipLog};
 use crate::scenario::{Profile, Routing, Scenario};
-pub use crate::traffic::FlowRecord;
 use crate::traffic::{Halt, Traffic};
 use crate::workload::engine::{RankStretch, Wait};
 use crate::workload::report::JobReport;
+use std::fs::File;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 use wormhole_kernel::accel::{Skipped, Tier};
@@ -83,7 +84,7 @@ pub struct PortReport {
 /// What a run has shown.
 pub struct Outcome {
     /// Finished flows, in order of completion.
-    pub flows: Vec<FlowRecord>,
+    pub flows: FlowRecords,
     /// Flows that were to run: those of the list, and those that jobs have begun.
     pub flows_begun: usize,
     /// What came of the jobs.
@@ -104,6 +105,8 @@ pub struct Outcome {
     pub end: SimTime,
     /// How it ended.
     pub ending: Ending,
+    /// Elapsed time of the set-up: of the kernel, the jobs and the listed flows.
+    pub setup: Duration,
     /// Processor time of the run, set-up excluded.
     pub cpu: Duration,
     /// Elapsed time of the run, set-up excluded.
@@ -154,6 +157,12 @@ pub trait Watch {
     /// Hears what a rank has done. Those of one rank come in order.
     fn rank(&mut self, did: &RankStretch) {
         let _ = did;
+    }
+
+    /// A file for flows that have ended, empty and nobody else's: then memory does not grow with their number. Asked for
+    /// before the run.
+    fn flows_file(&mut self) -> Option<File> {
+        None
     }
 
     /// Whether [`interim`](Self::interim) is to be told now.
@@ -275,6 +284,9 @@ impl Driver for ToTheEnd<'_> {
         if watch.follows_ranks() {
             traffic.keep_stretches();
         }
+        if let Some(file) = watch.flows_file() {
+            traffic.keep_records_in(file);
+        }
         let ending = drive(scenario, kernel, traffic, |kernel, traffic| {
             traffic.take_stretches().iter().for_each(|did| watch.rank(did));
             watch.progress(progress(kernel, traffic))?;
@@ -309,11 +321,21 @@ pub(crate) fn with_models<W: WithModels>(scenario: &Scenario, work: W) -> W::Out
 }
 
 fn with_usual_switches<W: WithModels, O: Observer>(scenario: &Scenario, observer: O, work: W) -> W::Output {
-    let (salted, observer) = (EcmpHash::Salted(scenario.seed), (logs(scenario), observer));
+    let observer = (logs(scenario), observer);
     match (scenario.profile, scenario.routing) {
         (Profile::Ns3, _) => work.with(ns3_models(scenario, Ecmp::new(EcmpHash::Ns3)), observer),
-        (Profile::Ps, Routing::Ecmp) => work.with(ps_models(scenario, Ecmp::new(salted)), observer),
+        (Profile::Ps, Routing::Ecmp | Routing::DModK) => {
+            work.with(ps_models(scenario, Ecmp::new(ps_hash(scenario))), observer)
+        }
         (Profile::Ps, Routing::Spray) => work.with(ps_models(scenario, Spray::new(scenario.seed)), observer),
+    }
+}
+
+/// How switches of profile `ps` choose among paths if flows keep to one.
+fn ps_hash(scenario: &Scenario) -> EcmpHash {
+    match scenario.routing {
+        Routing::DModK => EcmpHash::Destination,
+        Routing::Ecmp | Routing::Spray => EcmpHash::Salted(scenario.seed),
     }
 }
 
@@ -343,14 +365,14 @@ fn with_foreign_switches<W: WithModels>(scenario: &Scenario, observer: &mut dyn 
     }
     type ForeignNs3<'s> = Ns3<'s, Ecmp, AnyBuffers, AnyMarker<'s>>;
     type ForeignPs<'s, R> = Ps<'s, R, AnyBuffers, AnyMarker<'s>>;
-    let (salted, observer) = (EcmpHash::Salted(scenario.seed), (logs(scenario), observer));
+    let observer = (logs(scenario), observer);
     match (scenario.profile, scenario.routing) {
         (Profile::Ns3, _) => {
             let models = ns3_models(scenario, Ecmp::new(EcmpHash::Ns3));
             work.with::<ForeignNs3<'_>, _>(foreign(scenario, models), observer)
         }
-        (Profile::Ps, Routing::Ecmp) => {
-            let models = ps_models(scenario, Ecmp::new(salted));
+        (Profile::Ps, Routing::Ecmp | Routing::DModK) => {
+            let models = ps_models(scenario, Ecmp::new(ps_hash(scenario)));
             work.with::<ForeignPs<'_, Ecmp>, _>(foreign(scenario, models), observer)
         }
         (Profile::Ps, Routing::Spray) => {
@@ -393,6 +415,7 @@ impl<D: Driver> WithModels for Run<'_, D> {
 
     fn with<M: Models, O: Observer>(self, models: ModelSet<'_, M>, observer: (Logs, O)) -> Self::Output {
         let Run { scenario, mut memo, driver } = self;
+        let begun = Instant::now();
         let how = memo.as_ref().and_then(|memo| memo.how(scenario.acceleration.tier));
         // Before the kernel, which borrows it for as long as it lives.
         let mut records = vec![0u64; memo.as_ref().filter(|_| how.is_some()).map_or(0, |memo| memo.limit_words())];
@@ -407,7 +430,7 @@ impl<D: Driver> WithModels for Run<'_, D> {
             memo.begin(Header { format_version, kernel_version, models: kernel.memo_models() }, &mut store);
             kernel.memoise(&mut store, how).map_err(refused)?;
         }
-        let mut outcome = run(scenario, kernel, driver)?;
+        let mut outcome = run(scenario, kernel, driver, begun)?;
         outcome.memo.bytes = store.bytes();
         if let Some(memo) = memo {
             memo.end(&outcome.memo.counts, store);
@@ -444,22 +467,24 @@ pub(crate) fn kernel<'a, M: Models, O: Observer>(
 /// A kernel that keeps a log of PFC frames, whoever else observes it.
 type Logged<'a, M, O> = Kernel<'a, M, (Logs, O)>;
 
-/// Runs a kernel that is set up but for what comes from outside.
+/// Runs a kernel that is set up but for what comes from outside. The set-up has begun at `begun`.
 fn run<M: Models, O: Observer>(
     scenario: &Scenario,
     mut kernel: Logged<'_, M, O>,
     driver: impl Driver,
+    begun: Instant,
 ) -> Result<Outcome, Vec<Refusal>> {
     let mut traffic = add_inputs(scenario, &mut kernel)?;
+    let setup = begun.elapsed();
     let (cpu, wall) = (CpuClock::start(), Instant::now());
-    let outcome = |kernel: &Logged<'_, M, O>, traffic: &Traffic<'_>, ending| {
+    let outcome = |kernel: &Logged<'_, M, O>, traffic: &Traffic<'_>, flows, ending| {
         let jobs = traffic.job_reports();
         Outcome {
             // A job may end with something that no packet has a part in.
             end: jobs.iter().map(|job| job.end).fold(kernel.now(), SimTime::max),
             flows_begun: traffic.begun(),
             jobs,
-            flows: traffic.records(),
+            flows,
             totals: kernel.totals(),
             skipped: kernel.skipped(),
             memo: MemoReport { counts: kernel.memoised(), bytes: 0 },
@@ -467,16 +492,19 @@ fn run<M: Models, O: Observer>(
             pfc: kernel.observer.0.0.rows.clone(),
             skips: kernel.observer.0.1.clone(),
             ending,
+            setup,
             cpu: cpu.elapsed(),
             wall: wall.elapsed(),
         }
     };
-    let ending = driver
-        .drive(scenario, &mut kernel, &mut traffic, &|kernel, traffic| outcome(kernel, traffic, Ending::Running))?;
+    let ending = driver.drive(scenario, &mut kernel, &mut traffic, &|kernel, traffic| {
+        outcome(kernel, traffic, traffic.records().clone(), Ending::Running)
+    })?;
     // What is parked at the stop time has counted nothing since.
     kernel.wake_all();
     let ending = scenario.plugins.fault().map_or(ending, Ending::Plugin);
-    Ok(outcome(&kernel, &traffic, ending))
+    let flows = traffic.take_records();
+    Ok(outcome(&kernel, &traffic, flows, ending))
 }
 
 fn progress<M: Models, O: Observer>(kernel: &Kernel<'_, M, O>, traffic: &Traffic<'_>) -> Progress {
