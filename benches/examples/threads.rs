@@ -58,5 +58,5 @@ fn median(runs: &[Outcome], time: impl Fn(&Outcome) -> Duration) -> Duration {
 }
 
 fn fcts(outcome: &Outcome) -> Vec<(u64, u64)> {
-    outcome.flows.iter().map(|flow| (flow.completion.token, flow.completion.fct.0)).collect()
+    outcome.flows.in_memory().iter().map(|flow| (flow.completion.token, flow.completion.fct.0)).collect()
 }

@@ -1,13 +1,16 @@
 //! Scenarios that the benchmarks share: fabrics built in code, so that a benchmark needs no file.
 
+pub mod tenants;
+
 use std::time::Duration;
+use tenants::Tenants;
 use wormhole::ending::{ExitStatus, explain};
 use wormhole::plugin::Plugins;
 use wormhole::scenario::{FlowMaker, Profile, Routing, Scenario};
 use wormhole::simulate::{Outcome, simulate};
 use wormhole_kernel::accel::Acceleration;
 use wormhole_kernel::{BitRate, FlowSpec, LinkSpec, NodeId, NodeKind, SimTime, Span, Transport};
-use wormhole_models::cca::{AnyCca, Dcqcn, DcqcnConfig, Hpcc, HpccConfig};
+use wormhole_models::cca::{AnyCca, Dcqcn, DcqcnConfig, Dctcp, DctcpConfig, Hpcc, HpccConfig};
 use wormhole_models::ecn::Thresholds;
 use wormhole_models::telemetry::{Ns3Telemetry, TIME_MODULUS_NS};
 
@@ -104,6 +107,26 @@ pub fn stars(count: usize, bytes: u64) -> Scenario {
     let peer = |host: usize| host / HOSTS * HOSTS + (host + HOSTS / 2) % HOSTS;
     let flows = (0..hosts).map(|host| flow(host, peer(host), bytes)).collect();
     scenario(Profile::Ps, Graph { nodes, links }, flows, AnyCca::Hpcc(Hpcc::new(HpccConfig::default())))
+}
+
+/// Rounds of an incast of 1 MB from each of so many hosts to one more, around one switch: DCTCP in profile `ps`. They are
+/// far enough apart.
+pub fn incasts(senders: usize, rounds: u64) -> Scenario {
+    const BYTES: u64 = 1_000_000;
+    let apart = Span::from_us(1_000 + 2 * senders as u64 * BYTES * 8 / 100_000);
+    let round = |round| {
+        let start = SimTime::ZERO + Span(apart.0 * round);
+        (1..=senders).map(move |src| FlowSpec { start, ..flow(src, 0, BYTES) })
+    };
+    let dctcp = AnyCca::Dctcp(Dctcp::new(DctcpConfig::default()));
+    scenario(Profile::Ps, star(senders + 1), (0..rounds).flat_map(round).collect(), dctcp)
+}
+
+/// Tenants on the hosts of a fat-tree of `k`-port switches, under HPCC in profile `ps`.
+pub fn tenants_on_fat_tree(k: usize, tenants: Tenants) -> Scenario {
+    let hpcc = AnyCca::Hpcc(Hpcc::new(HpccConfig::default()));
+    let scenario = scenario(Profile::Ps, fat_tree(k), Vec::new(), hpcc);
+    Scenario { jobs: vec![tenants.job()], max_flows: tenants.hosts as usize, ..scenario }
 }
 
 fn flow(src: usize, dst: usize, bytes: u64) -> FlowSpec {

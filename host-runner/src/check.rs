@@ -80,10 +80,15 @@ fn without_links(scenario: &Scenario, found: &mut Diagnostics) {
 /// Hosts whose fastest port is faster than anything that leads on to another host.
 fn slow_paths(scenario: &Scenario, hosts: &[NodeId], found: &mut Diagnostics) {
     let widest = widest_paths(&scenario.links, scenario.nodes.len(), hosts);
+    let mut fastest = vec![0; scenario.nodes.len()];
+    for link in &scenario.links {
+        for end in [link.a, link.b] {
+            fastest[end.index()] = fastest[end.index()].max(link.rate.0);
+        }
+    }
     let mut narrowed: BTreeMap<(u64, u64), Vec<String>> = BTreeMap::new();
     for &host in hosts {
-        let ports = scenario.links.iter().filter(|link| link.a == host || link.b == host);
-        let (fastest, widest) = (ports.map(|link| link.rate.0).max().unwrap_or(0), widest[host.index()]);
+        let (fastest, widest) = (fastest[host.index()], widest[host.index()]);
         if widest > 0 && widest < fastest {
             narrowed.entry((fastest, widest)).or_default().push(host.0.to_string());
         }

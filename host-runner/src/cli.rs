@@ -29,6 +29,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Instant;
 use wormhole_kernel::SimTime;
 use wormhole_kernel::accel::Tier;
 
@@ -348,26 +349,28 @@ pub(crate) fn finish(memo: Memo) -> io::Result<ExitStatus> {
 }
 
 fn run(args: &RunArgs) -> io::Result<ExitStatus> {
+    let begun = Instant::now();
     let (scenario, mut memo) = match open(&args.scenario, &args.scenario.input.files()) {
         Ok(opened) => opened,
         Err(status) => return Ok(status),
     };
+    let load = begun.elapsed();
     interrupt::listen()?;
     let mut recording = match args.recording.start(&scenario)? {
         Ok(recording) => recording,
         Err(status) => return Ok(status),
     };
-    let folder = ResultFolder::create(&args.out, args.parquet)?;
+    let folder = ResultFolder::create(&args.out, args.parquet, load)?;
     let outcome = simulate_recorded(&scenario, &mut memo, &folder, &mut recording)?;
     recording.finish()?;
     let outcome = match outcome {
         Ok(outcome) => outcome,
         Err(refused) => return Ok(report_refusals(args.scenario.input.flows(), &refused)),
     };
-    folder.complete(&scenario, &outcome)?;
+    let summary = folder.complete(&scenario, &outcome)?;
     let records = finish(memo)?;
     let mut out = io::stdout();
-    write!(out, "{}", table::summary(&scenario, &outcome))?;
+    write!(out, "{}", table::summary(&summary))?;
     write!(out, "{}", table::jobs(&outcome))?;
     writeln!(out, "results are in {}", args.out.display())?;
     Ok(explain(&outcome).unless(records))
@@ -396,7 +399,7 @@ fn simulate_recorded(
 ) -> io::Result<Result<Outcome, Vec<Refusal>>> {
     let is_recorded = !recording.is_empty();
     let (mut observer, trace) = recording.split();
-    let mut running = Running::new(scenario, folder, trace);
+    let mut running = Running::new(scenario, folder, trace)?;
     // Without recordings nothing is observed, which is faster.
     let outcome = if is_recorded {
         simulate_observed(scenario, Some(memo), &mut observer, &mut running)

@@ -2,6 +2,7 @@
 
 use crate::ending::{ExitStatus, explain};
 use crate::load::{Texts, load_texts};
+use crate::outputs::Summary;
 use crate::progress::ProgressLine;
 use crate::scenario::{CcaName, Options};
 use crate::simulate::{Outcome, simulate};
@@ -37,13 +38,13 @@ pub fn run() -> io::Result<ExitStatus> {
     };
     drop(progress);
     write_flows(&mut out, &outcome)?;
-    write!(out, "\n{}", table::summary(&scenario, &outcome))?;
+    write!(out, "\n{}", table::summary(&Summary::new(&scenario, &outcome)))?;
     Ok(explain(&outcome))
 }
 
 fn write_flows(out: &mut impl Write, outcome: &Outcome) -> io::Result<()> {
     writeln!(out, "{:>4} {:>4} {:>10} {:>12} {:>12} {:>9}", "from", "to", "bytes", "start us", "FCT us", "slowdown")?;
-    for record in &outcome.flows {
+    for record in outcome.flows.in_memory() {
         let us = |ps: u64| ps as f64 / 1e6;
         writeln!(
             out,

@@ -112,7 +112,8 @@ pub(crate) fn describe(outcome: &Outcome) -> (ExitStatus, Vec<String>) {
         }
         Ending::Waiting(ranks) => {
             let heading = format!("nothing goes on at {end} ns:");
-            let given_up: Vec<String> = outcome.flows.iter().filter_map(given_up).collect();
+            // Of a file that cannot be read the tables will tell.
+            let given_up: Vec<String> = outcome.flows.iter().flatten().filter_map(|record| given_up(&record)).collect();
             // Who waits for a message that was given up waits for nobody who could do anything about it.
             let status = if given_up.is_empty() { ExitStatus::Waiting } else { ExitStatus::Stalled };
             let waiting =

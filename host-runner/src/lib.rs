@@ -10,6 +10,7 @@ pub mod demo;
 mod disk;
 pub mod ending;
 pub mod fcg;
+mod flow_records;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 pub mod ideal;

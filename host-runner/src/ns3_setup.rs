@@ -2,9 +2,12 @@
 //! products of host pairs, and their maxima.
 //!
 //! It does so for every pair of hosts. Hosts that hang on the same switches by equal links are alike, so here one of
-//! each kind stands for all: a star of thousands of hosts has one kind.
+//! each kind stands for all: a star of thousands of hosts has one kind. Switches that know hosts only, such as the
+//! NVSwitch of a server, lead no further: they make hosts different only to those that they share them with.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
+use std::hash::Hash;
 use wormhole_kernel::{LinkSpec, NodeKind};
 
 /// Round trip and bandwidth-delay product of a pair of hosts.
@@ -41,11 +44,14 @@ struct Reached {
 pub struct Ns3Setup {
     edges: Vec<Vec<Edge>>,
     is_host: Vec<bool>,
+    /// Whether a node knows a switch.
+    leads_further: Vec<bool>,
     mtu: u64,
-    /// Kind of each host.
+    /// Kind of each host, by its switches that lead further.
     kinds: Vec<usize>,
-    /// Switches reached from a kind of host.
-    searches: HashMap<usize, Vec<Option<Reached>>>,
+    /// Those switches, as they are reached from a kind of host.
+    searches: HashMap<usize, HashMap<u32, Reached>>,
+    /// Of hosts that share no switch.
     pairs: HashMap<(usize, usize), Option<PairFacts>>,
 }
 
@@ -69,62 +75,88 @@ impl Ns3Setup {
                 edges
             })
             .collect();
+        let knows_switch = |e: &Vec<Edge>| e.iter().any(|next| !is_host[next.to as usize]);
+        let leads_further: Vec<bool> = edges.iter().map(knows_switch).collect();
         let mut known = HashMap::new();
         let kinds = edges
             .iter()
             .map(|e| {
                 let next = known.len();
-                *known.entry(e.clone()).or_insert(next)
+                *known
+                    .entry(e.iter().filter(|e| leads_further[e.to as usize]).copied().collect::<Vec<_>>())
+                    .or_insert(next)
             })
             .collect();
-        Ns3Setup { edges, is_host, mtu: mtu as u64, kinds, searches: HashMap::new(), pairs: HashMap::new() }
+        let (mtu, searches, pairs) = (mtu.into(), HashMap::new(), HashMap::new());
+        Ns3Setup { edges, is_host, leads_further, mtu, kinds, searches, pairs }
     }
 
     /// Facts of the pair, or `None` if no path joins them.
     pub fn pair(&mut self, src: u32, dst: u32) -> Option<PairFacts> {
-        if let Some(edge) = self.edges[dst as usize].iter().find(|e| e.to == src).copied() {
-            return Some(self.facts(&self.step(None, &edge)));
+        let edge_to = |host: u32, to: u32| self.edges[host as usize].iter().find(|e| e.to == to);
+        if let Some(edge) = edge_to(dst, src) {
+            return Some(self.facts(&self.step(None, edge)));
+        }
+        // The search comes to the destination's own switches before all others.
+        let shared = self.switches(dst).find_map(|down| Some((down, edge_to(src, down.to)?)));
+        if let Some((down, up)) = shared {
+            return Some(self.facts(&self.step(Some(&self.step(None, down)), up)));
         }
         let key = (self.kinds[src as usize], self.kinds[dst as usize]);
         if let Some(known) = self.pairs.get(&key) {
             return *known;
         }
-        let root = key.1;
-        if !self.searches.contains_key(&root) {
+        if !self.searches.contains_key(&key.1) {
             let search = self.search(dst);
-            self.searches.insert(root, search);
+            self.searches.insert(key.1, search);
         }
-        let reached = &self.searches[&root];
-        let first = self.edges[src as usize]
-            .iter()
-            .filter_map(|e| Some((e, reached[e.to as usize].as_ref()?)))
-            .min_by_key(|(_, r)| r.order);
+        let reached = &self.searches[&key.1];
+        let first = self.switches(src).filter_map(|e| Some((e, reached.get(&e.to)?))).min_by_key(|(_, r)| r.order);
         let facts = first.map(|(edge, reached)| self.facts(&self.step(Some(reached), edge)));
         self.pairs.insert(key, facts);
         facts
     }
 
+    /// Links of a node to switches.
+    fn switches(&self, node: u32) -> impl Iterator<Item = &Edge> {
+        self.edges[node as usize].iter().filter(|e| !self.is_host[e.to as usize])
+    }
+
     /// Greatest round-trip time and greatest bandwidth-delay product of all pairs (`maxRtt`, `maxBdp`).
     pub fn maxima(&mut self) -> PairFacts {
-        // Of each kind of host two stand for all: pairs of the same kind count too.
-        let mut samples: HashMap<usize, Vec<u32>> = HashMap::new();
-        for host in (0..self.is_host.len() as u32).filter(|&n| self.is_host[n as usize]) {
-            let of_kind = samples.entry(self.kinds[host as usize]).or_default();
-            if of_kind.len() < 2 {
-                of_kind.push(host);
-            }
-        }
-        let hosts: Vec<u32> = samples.into_values().flatten().collect();
         let mut maxima = PairFacts::default();
-        for &src in &hosts {
-            for &dst in hosts.iter().filter(|&&d| d != src) {
-                if let Some(facts) = self.pair(src, dst) {
-                    maxima.rtt_ns = maxima.rtt_ns.max(facts.rtt_ns);
-                    maxima.bdp = maxima.bdp.max(facts.bdp);
+        for hosts in self.samples() {
+            for &src in &hosts {
+                for &dst in hosts.iter().filter(|&&d| d != src) {
+                    if let Some(facts) = self.pair(src, dst) {
+                        maxima.rtt_ns = maxima.rtt_ns.max(facts.rtt_ns);
+                        maxima.bdp = maxima.bdp.max(facts.bdp);
+                    }
                 }
             }
         }
         maxima
+    }
+
+    /// Hosts whose pairs, in each set, stand for all: two of each kind, and at each switch that leads no further two of
+    /// each kind by their links to it.
+    fn samples(&self) -> Vec<Vec<u32>> {
+        fn two_of_each<K: Eq + Hash>(hosts: impl Iterator<Item = (K, u32)>) -> Vec<u32> {
+            let mut seen: HashMap<K, u32> = HashMap::new();
+            hosts
+                .filter_map(|(kind, host)| {
+                    let count = seen.entry(kind).or_default();
+                    *count += 1;
+                    (*count <= 2).then_some(host)
+                })
+                .collect()
+        }
+        let nodes = || 0..self.is_host.len() as u32;
+        let hosts = nodes().filter(|&n| self.is_host[n as usize]);
+        let ends = nodes().filter(|&n| !self.is_host[n as usize] && !self.leads_further[n as usize]);
+        let at_end = |end: u32| two_of_each(self.edges[end as usize].iter().map(|e| ((e.rate, e.delay_ns), e.to)));
+        let all = two_of_each(hosts.map(|host| (self.kinds[host as usize], host)));
+        std::iter::once(all).chain(ends.map(at_end)).collect()
     }
 
     fn step(&self, from: Option<&Reached>, edge: &Edge) -> Reached {
@@ -144,22 +176,22 @@ impl Ns3Setup {
         PairFacts { rtt_ns, bdp: (bits / 8) as u64, bandwidth: reached.bandwidth }
     }
 
-    /// Breadth-first search from a host; hosts are not gone on from (`CalculateRoute`).
-    fn search(&self, root: u32) -> Vec<Option<Reached>> {
-        let mut reached: Vec<Option<Reached>> = vec![None; self.edges.len()];
+    /// Breadth-first search from a host over the switches that lead further; hosts are not gone on from
+    /// (`CalculateRoute`).
+    fn search(&self, root: u32) -> HashMap<u32, Reached> {
+        let mut reached: HashMap<u32, Reached> = HashMap::new();
         let mut queue = VecDeque::from([(root, None)]);
         let mut order = 0;
         while let Some((node, at)) = queue.pop_front() {
             order += 1;
-            if let Some(r) = &mut reached[node as usize] {
+            if let Some(r) = reached.get_mut(&node) {
                 r.order = order;
             }
-            for edge in &self.edges[node as usize] {
-                let to = edge.to as usize;
-                if !self.is_host[to] && reached[to].is_none() {
+            for edge in self.switches(node).filter(|e| self.leads_further[e.to as usize]) {
+                if let Entry::Vacant(new) = reached.entry(edge.to) {
                     // A link has one rate and delay, whichever end it is seen from.
                     let next = self.step(at.as_ref(), edge);
-                    reached[to] = Some(next);
+                    new.insert(next);
                     queue.push_back((edge.to, Some(next)));
                 }
             }
@@ -172,6 +204,7 @@ impl Ns3Setup {
 mod tests {
     use super::*;
     use wormhole_kernel::{BitRate, NodeId, Span};
+    use wormhole_models::topology::{FabricPlan, Rail};
 
     fn star(hosts: u32, gbps: u64, delay_ns: u64) -> (Vec<NodeKind>, Vec<LinkSpec>) {
         let mut nodes = vec![NodeKind::Host; hosts as usize];
@@ -194,6 +227,47 @@ mod tests {
         assert_eq!(setup.pair(0, 3), Some(want));
         let maxima = setup.maxima();
         assert_eq!((maxima.rtt_ns, maxima.bdp), (4_160, 52_000));
+    }
+
+    /// What ns-3 does for a pair: a search from its destination over all switches.
+    fn by_search(setup: &Ns3Setup, src: u32, dst: u32) -> Option<PairFacts> {
+        if let Some(edge) = setup.edges[dst as usize].iter().find(|e| e.to == src) {
+            return Some(setup.facts(&setup.step(None, edge)));
+        }
+        let (mut reached, mut queue): (Vec<(u32, Reached)>, _) = (Vec::new(), VecDeque::from([(dst, None)]));
+        while let Some((node, at)) = queue.pop_front() {
+            for edge in setup.switches(node) {
+                if reached.iter().all(|(known, _)| *known != edge.to) {
+                    let next = setup.step(at.as_ref(), edge);
+                    reached.push((edge.to, next));
+                    queue.push_back((edge.to, Some(next)));
+                }
+            }
+        }
+        let edge_to = |to| setup.switches(src).find(|e| e.to == to);
+        let first = reached.iter().find_map(|(switch, at)| Some((at, edge_to(*switch)?)));
+        first.map(|(at, edge)| setup.facts(&setup.step(Some(at), edge)))
+    }
+
+    #[test]
+    fn pairs_of_a_rail_fabric_are_those_of_a_search() {
+        let plan = Rail { servers: 6, gpus_per_server: 2, servers_per_leaf: 2, spines: 2, ..Rail::default() };
+        let nodes: Vec<NodeKind> = (0..plan.size().nodes as u32).map(|id| plan.node(NodeId(id))).collect();
+        let mut links = Vec::new();
+        plan.each_link(&mut |link| links.push(link));
+        // Hosts 0 and 4 are joined directly, too, and a NIC of host 2 is slower.
+        links.push(LinkSpec { a: NodeId(0), b: NodeId(4), ..links[0] });
+        links[2].rate = BitRate::from_gbps(100);
+        let mut setup = Ns3Setup::new(&nodes, &links, 1_000);
+        let mut maxima = PairFacts::default();
+        for (src, dst) in (0..12).flat_map(|src| (0..12).map(move |dst| (src, dst))).filter(|(src, dst)| src != dst) {
+            let want = by_search(&setup, src, dst);
+            assert_eq!(setup.pair(src, dst), want, "{src} to {dst}");
+            let want = want.expect("a path");
+            (maxima.rtt_ns, maxima.bdp) = (maxima.rtt_ns.max(want.rtt_ns), maxima.bdp.max(want.bdp));
+        }
+        let found = setup.maxima();
+        assert_eq!((found.rtt_ns, found.bdp), (maxima.rtt_ns, maxima.bdp));
     }
 
     #[test]

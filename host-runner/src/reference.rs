@@ -125,7 +125,7 @@ fn run(
     comparison.packet_hops = outcome.totals.packet_hops;
     comparison.cpu_s = outcome.cpu.as_secs_f64();
     comparison.event_ratio = (options.acceleration.tier != Tier::Off).then(|| outcome.event_ratio());
-    let got: Vec<FctRow> = fct_rows(&outcome).collect();
+    let got: Vec<FctRow> = fct_rows(&outcome).collect::<Result<_, _>>().map_err(|e| e.to_string())?;
     if let Some(difference) = first_difference(&want, &got) {
         return Ok(Verdict::Differs(difference));
     }

@@ -8,6 +8,7 @@ use crate::recording::RankTrace;
 use crate::scenario::Scenario;
 use crate::simulate::{Outcome, Progress, Watch};
 use crate::workload::engine::RankStretch;
+use std::fs::File;
 use std::io;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -24,15 +25,23 @@ pub(crate) struct Running<'r> {
     scenario: &'r Scenario,
     folder: &'r ResultFolder,
     trace: Option<RankTrace<'r>>,
+    flows_file: Option<File>,
     line: ProgressLine,
     next: Instant,
     written: io::Result<()>,
 }
 
 impl<'r> Running<'r> {
-    pub(crate) fn new(scenario: &'r Scenario, folder: &'r ResultFolder, trace: Option<RankTrace<'r>>) -> Running<'r> {
+    /// # Errors
+    /// Those of the folder.
+    pub(crate) fn new(
+        scenario: &'r Scenario,
+        folder: &'r ResultFolder,
+        trace: Option<RankTrace<'r>>,
+    ) -> io::Result<Running<'r>> {
         let (line, next) = (ProgressLine::new(), Instant::now() + FIRST);
-        Running { scenario, folder, trace, line, next, written: Ok(()) }
+        let flows_file = Some(folder.nameless()?);
+        Ok(Running { scenario, folder, trace, flows_file, line, next, written: Ok(()) })
     }
 
     /// Takes the progress line away.
@@ -58,6 +67,10 @@ impl Watch for Running<'_> {
         if let Some(trace) = self.trace {
             trace.rank(did);
         }
+    }
+
+    fn flows_file(&mut self) -> Option<File> {
+        self.flows_file.take()
     }
 
     fn wants_interim(&mut self) -> bool {

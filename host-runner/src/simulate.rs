@@ -1,14 +1,15 @@
 //! Running a scenario to its end.
 
 use crate::cpu::CpuClock;
+pub use crate::flow_records::{FlowRecord, FlowRecords};
 use crate::memo::{Memo, MemoReport, RunStore};
 use crate::outputs::{PfcLog, PfcRow, SkipLog, sorted_pfc};
 use crate::parallel;
 use crate::scenario::{Profile, Routing, Scenario};
-pub use crate::traffic::FlowRecord;
 use crate::traffic::{Halt, Traffic};
 use crate::workload::engine::{RankStretch, Wait};
 use crate::workload::report::JobReport;
+use std::fs::File;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 use wormhole_kernel::accel::{Skipped, Tier};
@@ -88,7 +89,7 @@ pub struct PortReport {
 pub struct Outcome {
     /// Finished flows, in order of completion. In profile `ps` those that end in one instant are in order of number, in
     /// profile `ns3` in ns-3's order.
-    pub flows: Vec<FlowRecord>,
+    pub flows: FlowRecords,
     /// Flows that were to run: those of the list, and those that jobs have begun.
     pub flows_begun: usize,
     /// What came of the jobs.
@@ -109,6 +110,8 @@ pub struct Outcome {
     pub end: SimTime,
     /// How it ended.
     pub ending: Ending,
+    /// Elapsed time of the set-up: of the kernel, the jobs and the listed flows.
+    pub setup: Duration,
     /// Threads that have run kernels side by side.
     pub threads: usize,
     /// Processor time of the run, of all threads, set-up excluded.
@@ -161,6 +164,12 @@ pub trait Watch {
     /// Hears what a rank has done. Those of one rank come in order.
     fn rank(&mut self, did: &RankStretch) {
         let _ = did;
+    }
+
+    /// A file for flows that have ended, empty and nobody else's: then memory does not grow with their number. Asked for
+    /// before the run.
+    fn flows_file(&mut self) -> Option<File> {
+        None
     }
 
     /// Whether [`interim`](Self::interim) is to be told now.
@@ -287,6 +296,9 @@ impl Driver for ToTheEnd<'_> {
         let watch = self.watch;
         if watch.follows_ranks() {
             traffic.keep_stretches();
+        }
+        if let Some(file) = watch.flows_file() {
+            traffic.keep_records_in(file);
         }
         let ending = drive(scenario, kernel, traffic, |kernel, traffic| {
             traffic.take_stretches().iter().for_each(|did| watch.rank(did));
@@ -416,6 +428,7 @@ impl<D: Driver> WithModels for Run<'_, D> {
 
     fn with<M: Models, O: Observer>(self, models: ModelSet<'_, M>, observer: (Logs, O)) -> Self::Output {
         let Run { scenario, mut memo, driver } = self;
+        let begun = Instant::now();
         let how = memo.as_ref().and_then(|memo| memo.how(scenario.acceleration.tier));
         // Before the kernel, which borrows it for as long as it lives.
         let mut records = vec![0u64; memo.as_ref().filter(|_| how.is_some()).map_or(0, |memo| memo.limit_words())];
@@ -428,7 +441,7 @@ impl<D: Driver> WithModels for Run<'_, D> {
         if let (Some(memo), Some(how)) = (&mut memo, how) {
             begin_memo(memo, how, &mut kernel, &mut store)?;
         }
-        let mut outcome = run(scenario, kernel, driver)?;
+        let mut outcome = run(scenario, kernel, driver, begun)?;
         outcome.memo.bytes = store.bytes();
         if let Some(memo) = memo {
             memo.end(&outcome.memo.counts, store);
@@ -480,22 +493,24 @@ pub(crate) fn kernel<'a, M: Models, O: Observer>(
 /// A kernel that keeps a log of PFC frames, whoever else observes it.
 type Logged<'a, M, O> = Kernel<'a, M, (Logs, O)>;
 
-/// Runs a kernel that is set up but for what comes from outside.
+/// Runs a kernel that is set up but for what comes from outside. The set-up has begun at `begun`.
 fn run<M: Models, O: Observer>(
     scenario: &Scenario,
     mut kernel: Logged<'_, M, O>,
     driver: impl Driver,
+    begun: Instant,
 ) -> Result<Outcome, Vec<Refusal>> {
     let mut traffic = add_inputs(scenario, &mut kernel)?;
+    let setup = begun.elapsed();
     let (cpu, wall) = (CpuClock::start(), Instant::now());
-    let outcome = |kernel: &Logged<'_, M, O>, traffic: &Traffic<'_>, ending| {
+    let outcome = |kernel: &Logged<'_, M, O>, traffic: &Traffic<'_>, flows, ending| {
         let jobs = traffic.job_reports();
         Outcome {
             // A job may end with something that no packet has a part in.
             end: jobs.iter().map(|job| job.end).fold(kernel.now(), SimTime::max),
             flows_begun: traffic.begun(),
             jobs,
-            flows: traffic.records(),
+            flows,
             totals: kernel.totals(),
             skipped: kernel.skipped(),
             memo: MemoReport { counts: kernel.memoised(), bytes: 0 },
@@ -507,16 +522,19 @@ fn run<M: Models, O: Observer>(
             skips: kernel.observer.0.1.clone(),
             ending,
             threads: 1,
+            setup,
             cpu: cpu.elapsed(),
             wall: wall.elapsed(),
         }
     };
-    let ending = driver
-        .drive(scenario, &mut kernel, &mut traffic, &|kernel, traffic| outcome(kernel, traffic, Ending::Running))?;
+    let ending = driver.drive(scenario, &mut kernel, &mut traffic, &|kernel, traffic| {
+        outcome(kernel, traffic, traffic.records().clone(), Ending::Running)
+    })?;
     // What is parked at the stop time has counted nothing since.
     kernel.wake_all();
     let ending = scenario.plugins.fault().map_or(ending, Ending::Plugin);
-    Ok(outcome(&kernel, &traffic, ending))
+    let flows = traffic.take_records();
+    Ok(outcome(&kernel, &traffic, flows, ending))
 }
 
 fn progress<M: Models, O: Observer>(kernel: &Kernel<'_, M, O>, traffic: &Traffic<'_>) -> Progress {

@@ -2,14 +2,13 @@
 
 use crate::input::counted;
 use crate::outputs::{JobSummary, Summary};
-use crate::scenario::Scenario;
+use crate::scenario::tier_name;
 use crate::simulate::Outcome;
 use crate::workload::report::{CollectiveReport, JobReport, collectives_by_kind};
 use wormhole_kernel::accel::Tier;
 
 /// A few lines that sum a run up.
-pub fn summary(scenario: &Scenario, outcome: &Outcome) -> String {
-    let s = Summary::new(scenario, outcome);
+pub fn summary(s: &Summary) -> String {
     let mut rows = vec![
         ("profile, congestion control", format!("{}, {}", s.profile, s.cca)),
         ("flows finished", format!("{} of {}", s.flows_finished, s.flows)),
@@ -21,7 +20,12 @@ pub fn summary(scenario: &Scenario, outcome: &Outcome) -> String {
         ("processor time", format!("{:.3} s ({:.1} M packet-hops/s)", s.cpu_s, s.packet_hops_per_cpu_s / 1e6)),
         ("peak memory", format!("{:.1} MB", s.peak_rss_mb)),
     ];
-    if scenario.acceleration.tier != Tier::Off {
+    if let (Some(load), Some(outputs)) = (s.load_s, s.outputs_s) {
+        let Summary { setup_s, wall_s, .. } = s;
+        let phases = format!("{load:.3} s, {setup_s:.3} s, {wall_s:.3} s, {outputs:.3} s");
+        rows.push(("load, set-up, run, outputs", phases));
+    }
+    if s.accel != tier_name(Tier::Off) {
         rows.extend([
             ("event ratio", format!("{:.2} ({} events skipped)", s.event_ratio, s.events_skipped)),
             ("time skipped, exact", format!("{:.3} us, summed over partitions", s.time_exact_ns as f64 / 1e3)),

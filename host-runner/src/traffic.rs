@@ -1,5 +1,6 @@
 //! The flows of a run: those of the list, and those that jobs begin as others end.
 
+use crate::flow_records::{FlowRecord, FlowRecords};
 use crate::ideal::ideal_fct;
 use crate::scenario::{FlowMaker, Profile, Scenario};
 use crate::simulate::{Ending, Refusal};
@@ -8,6 +9,7 @@ use crate::workload::messages::{Message, MessageName};
 use crate::workload::report::JobReport;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::fs::File;
 use wormhole_kernel::kernel::Step;
 use wormhole_kernel::model::ConfigHash;
 use wormhole_kernel::{
@@ -16,31 +18,6 @@ use wormhole_kernel::{
 
 /// Events between two looks at the clock and the progress line.
 const SLICE: u64 = 1 << 18;
-
-/// One flow that has ended.
-#[derive(Clone, Copy, Debug)]
-pub struct FlowRecord {
-    /// What the kernel says.
-    pub completion: Completion,
-    /// What the flow is: the same in every run of the scenario.
-    pub name: MessageName,
-    /// A listed flow's token. Else the place of its name among those of all flows of jobs, behind the listed ones.
-    pub number: u64,
-    /// Sending host.
-    pub src: NodeId,
-    /// Receiving host.
-    pub dst: NodeId,
-    /// UDP source port.
-    pub src_port: u16,
-    /// UDP destination port.
-    pub dst_port: u16,
-    /// Priority (802.1p class).
-    pub priority: u8,
-    /// The least FCT the path allows: the flow alone, at line rate.
-    pub ideal: Span,
-    /// ns-3's estimate of the FCT of the flow alone, in nanoseconds: the last column of `fct.txt`.
-    pub ns3_ideal_ns: u64,
-}
 
 /// Why no further flow can be begun.
 pub(crate) enum Halt {
@@ -86,7 +63,7 @@ pub(crate) struct Traffic<'s> {
     /// Ideal FCTs of flows like those before. Links that fail would change them, but an ideal is that of the fabric as
     /// it was when such a flow first began.
     known_ideals: HashMap<(NodeId, NodeId, u16, u64), Span>,
-    records: Vec<FlowRecord>,
+    records: FlowRecords,
     /// Flows of the list that have ended.
     listed_ended: usize,
     /// Flows of jobs that have begun.
@@ -102,7 +79,7 @@ impl<'s> Traffic<'s> {
             listed: Vec::new(),
             flights: Vec::new(),
             known_ideals: HashMap::new(),
-            records: Vec::with_capacity(scenario.flows.len()),
+            records: FlowRecords::new(scenario.profile == Profile::Ps),
             listed_ended: 0,
             begun: 0,
         }
@@ -163,18 +140,8 @@ impl<'s> Traffic<'s> {
     }
 
     /// Flows that have ended, in the order of [`Outcome::flows`](crate::simulate::Outcome::flows).
-    pub(crate) fn records(&self) -> Vec<FlowRecord> {
-        let listed = self.scenario.flows.len() as u64;
-        let mut records = self.records.clone();
-        let mut names: Vec<MessageName> = records.iter().map(|r| r.name).filter(|n| !n.is_of_list()).collect();
-        names.sort_unstable();
-        for record in records.iter_mut().filter(|r| !r.name.is_of_list()) {
-            record.number = listed + names.partition_point(|name| *name < record.name) as u64;
-        }
-        if self.scenario.profile == Profile::Ps {
-            records.sort_by_key(|record| (record.completion.start + record.completion.fct, record.number));
-        }
-        records
+    pub(crate) fn records(&self) -> &FlowRecords {
+        &self.records
     }
 
     /// What ranks do now, from when they began.
@@ -184,6 +151,11 @@ impl<'s> Traffic<'s> {
 
     // Commands.
 
+    /// From now on most flows that have ended are in this file.
+    pub(crate) fn keep_records_in(&mut self, file: File) {
+        self.records.keep_in(file);
+    }
+
     /// From now on what ranks do is kept until it is taken.
     pub(crate) fn keep_stretches(&mut self) {
         self.engine.keep_stretches();
@@ -192,6 +164,11 @@ impl<'s> Traffic<'s> {
     /// What ranks have done since this was asked last.
     pub(crate) fn take_stretches(&mut self) -> Vec<RankStretch> {
         self.engine.take_stretches()
+    }
+
+    /// Flows that have ended, for good.
+    pub(crate) fn take_records(&mut self) -> FlowRecords {
+        std::mem::take(&mut self.records)
     }
 
     /// Adds all flows of the list.
@@ -296,7 +273,6 @@ impl<'s> Traffic<'s> {
         self.records.push(FlowRecord {
             completion,
             name,
-            number: completion.token,
             src: flow.src,
             dst: flow.dst,
             src_port: flow.src_port,

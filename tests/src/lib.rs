@@ -2,6 +2,7 @@
 //! tests ask about.
 
 pub mod component;
+pub mod counting;
 pub mod drive;
 #[cfg(not(test))]
 pub mod loom_ring;
@@ -368,7 +369,7 @@ impl Run {
         assert_eq!(self.outcome.ending, Ending::Done);
         assert_eq!(self.outcome.totals.flows_given_up, 0);
         let mut bytes: Vec<Option<u64>> = vec![None; scenario.flows.len()];
-        for record in &self.outcome.flows {
+        for record in self.outcome.flows.in_memory() {
             let done = &record.completion;
             assert_eq!(done.end(), FlowEnd::Done, "{done:?}");
             assert!(done.fct >= record.ideal, "slowdown below 1: ideal {:?}, {done:?}", record.ideal);

@@ -59,7 +59,7 @@ fn serialisation(bytes: u32, rate: BitRate) -> u64 {
 /// and the way of the last acknowledgement.
 fn assert_last_byte(run: &Run, at: u64, ack: u64) {
     assert_eq!(run.host(1).last_data, SimTime(at), "last data byte");
-    let done = run.outcome.flows[0].completion;
+    let done = run.outcome.flows.in_memory()[0].completion;
     assert_eq!((done.start + done.fct).0, at + ack, "{done:?}");
     assert_eq!(run.host(0).last_ack, SimTime(at + ack), "last acknowledgement");
 }
@@ -67,7 +67,7 @@ fn assert_last_byte(run: &Run, at: u64, ack: u64) {
 /// FCT in picoseconds of each flow, in the scenario's order.
 fn fcts(run: &Run) -> Vec<u64> {
     let mut fcts: Vec<(u64, u64)> =
-        run.outcome.flows.iter().map(|r| (r.completion.token, r.completion.fct.0)).collect();
+        run.outcome.flows.in_memory().iter().map(|r| (r.completion.token, r.completion.fct.0)).collect();
     fcts.sort_unstable();
     fcts.into_iter().map(|(_, fct)| fct).collect()
 }
@@ -77,9 +77,9 @@ fn c01_one_flow() {
     let (_, run) = good("c01_one_flow");
     assert_last_byte(&run, 85_923_840, ack_flight(BitRate::from_gbps(100)));
     assert_eq!((run.host(1).data_frames, run.host(1).last_data_bytes, run.host(1).payload), (1_000, 1_048, 1_000_000));
-    assert_eq!(run.outcome.flows[0].ns3_ideal_ns, 88_000);
+    assert_eq!(run.outcome.flows.in_memory()[0].ns3_ideal_ns, 88_000);
     // Alone, a flow takes exactly its ideal time.
-    assert_eq!(run.outcome.flows[0].completion.fct, run.outcome.flows[0].ideal);
+    assert_eq!(run.outcome.flows.in_memory()[0].completion.fct, run.outcome.flows.in_memory()[0].ideal);
 }
 
 #[test]
@@ -94,7 +94,8 @@ fn c03_tiny_4_bytes() {
     assert_eq!((host.data_frames, host.last_data_bytes, host.payload), (1, 52, 4));
     let rate = BitRate::from_gbps(100);
     assert_last_byte(&run, 2 * (LINK_DELAY + serialisation(52, rate)), ack_flight(rate));
-    let rows: Vec<_> = fct_rows(&run.outcome).map(|row| (row.src, row.dst, row.bytes)).collect();
+    let rows: Vec<_> =
+        fct_rows(&run.outcome).map(|row| row.expect("memory")).map(|row| (row.src, row.dst, row.bytes)).collect();
     assert_eq!(rows, [(0, 1, 4)]);
 }
 
@@ -108,8 +109,8 @@ fn c04_odd_size_4490() {
     let last = 5 * serialisation(1_048, rate) + serialisation(538, rate) + 2 * LINK_DELAY;
     assert_last_byte(&run, last, ack_flight(rate));
     // ns-3's estimate is more than the flow takes; the ideal of `fct.csv` is not (`assert_done` checks that).
-    let (fct, ideal) = (run.outcome.flows[0].completion.fct, run.outcome.flows[0].ideal);
-    assert_eq!((run.outcome.flows[0].ns3_ideal_ns, fct), (4_538, ideal));
+    let (fct, ideal) = (run.outcome.flows.in_memory()[0].completion.fct, run.outcome.flows.in_memory()[0].ideal);
+    assert_eq!((run.outcome.flows.in_memory()[0].ns3_ideal_ns, fct), (4_538, ideal));
     assert!(fct < Span::from_ns(4_538));
 }
 
@@ -123,7 +124,7 @@ fn c05_src_eq_dst() {
 fn c06_5gib() {
     let (_, run) = good("c06_5GiB");
     let bytes = 5 << 30;
-    assert_eq!((run.host(1).payload, run.outcome.flows[0].completion.bytes), (bytes, bytes));
+    assert_eq!((run.host(1).payload, run.outcome.flows.in_memory()[0].completion.bytes), (bytes, bytes));
     // All bytes at line rate, two links' delay, and the last full packet once more, over the second link.
     let rate = BitRate::from_gbps(100);
     let last = 450_112_576_000 + 2 * LINK_DELAY + serialisation(1_048, rate);
@@ -146,7 +147,7 @@ fn c08_unsorted_starts() {
     assert_eq!(starts, [1_000_000, 1_500_000, 2_000_000]);
     let sorted = run(&sorted);
     assert_eq!((fcts(&unsorted), &unsorted.log), (fcts(&sorted), &sorted.log));
-    for record in &unsorted.outcome.flows {
+    for record in unsorted.outcome.flows.in_memory() {
         assert_eq!(record.completion.start, scenario.flows[record.completion.token as usize].start);
     }
 }
@@ -256,7 +257,8 @@ fn c17_int_wrap() {
         assert!(sent * 10 >= millisecond * 8, "{ms} ms: {sent} bytes");
     }
     // The bytes with their headers at line rate take 27.3 ms; the last flow starts late, at 40 ms, and is short.
-    let fct = |token: u64| outcome.flows.iter().find(|r| r.completion.token == token).unwrap().completion.fct;
+    let fct =
+        |token: u64| outcome.flows.in_memory().iter().find(|r| r.completion.token == token).unwrap().completion.fct;
     assert!(fct(0) < Span::from_ns(40_000_000), "{:?}", fct(0));
     assert!(fct(2) < Span::from_ns(1_000_000), "{:?}", fct(2));
 }
@@ -340,7 +342,7 @@ fn c23_link_down() {
     let (scenario, run) = good("c23_link_down");
     let down = SimTime(500 * PS_PER_US);
     assert_eq!(scenario.link_events.len(), 1);
-    assert_eq!(run.outcome.flows.iter().map(|r| r.completion.bytes).sum::<u64>(), 8 * 10_000_000);
+    assert_eq!(run.outcome.flows.in_memory().iter().map(|r| r.completion.bytes).sum::<u64>(), 8 * 10_000_000);
     // Until the link dies it is in use, and what is on its way then is lost.
     for port in run.ports(2, 3).into_iter().chain(run.ports(3, 2)) {
         let log = run.log.port(port);
@@ -425,7 +427,7 @@ fn c28_ecmp_polarisation() {
 fn c30_star_4004() {
     let (scenario, run) = good("c30_star_4004");
     assert_eq!((scenario.nodes.len(), run.host(4_002).data_frames), (4_004, 2));
-    assert_eq!(run.outcome.flows[0].completion.fct, run.outcome.flows[0].ideal);
+    assert_eq!(run.outcome.flows.in_memory()[0].completion.fct, run.outcome.flows.in_memory()[0].ideal);
 }
 
 #[test]
@@ -441,7 +443,7 @@ fn c31_stop_time() {
     assert_eq!((scenario.cca_name(), scenario.flows[0].base_rtt), ("dcqcn", None));
     let run = run(&scenario);
     run.assert_done(&scenario);
-    assert_eq!(run.outcome.end, scenario.flows[0].start + run.outcome.flows[0].completion.fct);
+    assert_eq!(run.outcome.end, scenario.flows[0].start + run.outcome.flows.in_memory()[0].completion.fct);
     assert!(run.outcome.end < SimTime::from_ns(10_000), "{:?}", run.outcome.end);
 }
 
@@ -618,7 +620,8 @@ fn c03_and_c04_any_size_takes_at_least_its_ideal_time() {
                 flawless(load_text(topology, &format!("1\n0 1 3 100 {bytes} 0\n"), &format!("CC_MODE {mode}\n")));
             let run = run(&scenario);
             run.assert_done(&scenario);
-            let (fct, ideal) = (run.outcome.flows[0].completion.fct, run.outcome.flows[0].ideal);
+            let (fct, ideal) =
+                (run.outcome.flows.in_memory()[0].completion.fct, run.outcome.flows.in_memory()[0].ideal);
             let waits = bytes > 1_000 && (1..12).contains(&(bytes % 1_000));
             assert!(bytes > 4_490 || waits || fct == ideal, "CC_MODE {mode}, {bytes} bytes: {fct:?}, ideal {ideal:?}");
             assert_eq!(run.host(1).payload, bytes);

@@ -74,14 +74,15 @@ fn tiered(scenario: &Scenario, tier: Tier) -> Outcome {
 
 /// What a plain run shows of its flows and jobs, for comparison: flows by name.
 fn shown(outcome: &Outcome) -> impl PartialEq + std::fmt::Debug + use<> {
-    let mut flows: Vec<_> = outcome.flows.iter().map(|f| (f.name, f.completion.start, f.completion.fct)).collect();
+    let mut flows: Vec<_> =
+        outcome.flows.in_memory().iter().map(|f| (f.name, f.completion.start, f.completion.fct)).collect();
     flows.sort_unstable();
     let jobs: Vec<_> = outcome.jobs.iter().map(|job| (job.start, job.end, job.collectives.clone())).collect();
     (outcome.ending.clone(), flows, jobs)
 }
 
 fn mean_fct(outcome: &Outcome) -> f64 {
-    outcome.flows.iter().map(|flow| flow.completion.fct.0 as f64).sum::<f64>() / outcome.flows.len() as f64
+    outcome.flows.in_memory().iter().map(|flow| flow.completion.fct.0 as f64).sum::<f64>() / outcome.flows.len() as f64
 }
 
 /// Runs a scenario plainly, and asserts that tier exact shows the same, and tier bounded the same within 1 %.
@@ -114,7 +115,7 @@ fn all_reduce(topology: &str, cca: CcaName, changes: &str) -> Scenario {
 /// Time of the only collective, which must end.
 fn time(outcome: &Outcome) -> Span {
     assert_eq!(outcome.ending, Ending::Done);
-    assert!(outcome.flows.iter().all(|flow| flow.completion.end() == FlowEnd::Done));
+    assert!(outcome.flows.in_memory().iter().all(|flow| flow.completion.end() == FlowEnd::Done));
     let [report] = &outcome.jobs[0].collectives[..] else { panic!("one collective") };
     report.time
 }
@@ -221,10 +222,10 @@ fn pair(changes: &str, profile: Profile) -> Scenario {
 #[test]
 fn a_burst_lost_in_the_middle_is_asked_for() {
     for profile in [Profile::Ps, Profile::Ns3] {
-        let whole = same_in_all_tiers(&pair("", profile)).flows[0].completion.fct;
+        let whole = same_in_all_tiers(&pair("", profile)).flows.in_memory()[0].completion.fct;
         let outcome = same_in_all_tiers(&pair("4 down 0 2\n4.5 up 0 2\n", profile));
         assert!(outcome.totals.drops > 1 && outcome.totals.timeouts == 0, "{:?}", outcome.totals);
-        let fct = outcome.flows[0].completion.fct;
+        let fct = outcome.flows.in_memory()[0].completion.fct;
         assert!(fct > whole && fct < whole + Span(10 * US), "{profile:?}: {fct:?} instead of {whole:?}");
     }
 }
@@ -235,7 +236,7 @@ fn a_burst_lost_at_the_end_needs_the_time_out() {
     let changes = "9 down 1 2\n9.5 up 1 2\n";
     let outcome = same_in_all_tiers(&pair(changes, Profile::Ps));
     assert!(outcome.totals.drops > 0 && outcome.totals.timeouts == 1, "{:?}", outcome.totals);
-    let fct = outcome.flows[0].completion.fct;
+    let fct = outcome.flows.in_memory()[0].completion.fct;
     assert!(fct > Span(TIMEOUT) && fct < Span(TIMEOUT + 40 * US), "{fct:?}");
 
     for tier in [Tier::Off, Tier::Exact, Tier::Bounded] {
@@ -256,7 +257,11 @@ fn a_cut_at_any_moment_is_survived() {
             let outcome = same_in_all_tiers(&pair(&changes, Profile::Ps));
             assert_eq!((&outcome.ending, outcome.totals.flows_given_up), (&Ending::Done, 0), "{changes}");
             let most = Span(outcome.totals.timeouts * TIMEOUT + 100 * US);
-            assert!(outcome.flows[0].completion.fct < most, "{changes}: {:?}", outcome.flows[0].completion);
+            assert!(
+                outcome.flows.in_memory()[0].completion.fct < most,
+                "{changes}: {:?}",
+                outcome.flows.in_memory()[0].completion
+            );
             with_timeout += u64::from(outcome.totals.timeouts > 0);
         }
     }
@@ -340,11 +345,11 @@ fn a_slow_receiver_holds_up_its_neighbours() {
         let config = "CC_MODE 0\nHAS_WIN 0\nBUFFER_SIZE 1\n";
         Files { topology: SLOW, flows: Some(&flows), config, changes: "" }.with(Profile::Ps)
     };
-    let alone = same_in_all_tiers(&scenario(victim, 1)).flows[0].completion.fct;
+    let alone = same_in_all_tiers(&scenario(victim, 1)).flows.in_memory()[0].completion.fct;
     let storming = scenario(&format!("{storm}{victim}"), 4);
     let outcome = same_in_all_tiers(&storming);
     assert_eq!((&outcome.ending, outcome.totals.drops), (&Ending::Done, 0));
-    let fct = outcome.flows.iter().find(|flow| flow.src.0 == 3).expect("the victim").completion.fct;
+    let fct = outcome.flows.in_memory().iter().find(|flow| flow.src.0 == 3).expect("the victim").completion.fct;
     println!("{fct:?} instead of {alone:?}, {:?}", outcome.totals);
     assert!(fct > alone + alone, "the victim is not held up: {fct:?} instead of {alone:?}");
     let Run { log, outcome } = run(&storming);

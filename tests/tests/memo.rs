@@ -126,7 +126,7 @@ fn simulated(scenario: &scenario::Scenario) -> Outcome {
 /// FCTs in the order of the flows' tokens.
 fn fcts(outcome: &Outcome) -> Vec<Span> {
     let mut fcts = vec![Span::ZERO; outcome.flows.len()];
-    outcome.flows.iter().for_each(|record| fcts[record.completion.token as usize] = record.completion.fct);
+    outcome.flows.in_memory().iter().for_each(|record| fcts[record.completion.token as usize] = record.completion.fct);
     fcts
 }
 
@@ -157,8 +157,8 @@ fn assert_close_fcts(plain: &Outcome, fast: &Outcome) {
     assert!(mean <= 0.005, "mean error of FCTs {mean}");
     // Since the first flow starts: profile ns3 begins after 2 s.
     let ends = [plain, fast].map(|run| {
-        let last = run.flows.iter().map(|r| r.completion.start + r.completion.fct).max().expect("a flow");
-        last.since(run.flows.iter().map(|r| r.completion.start).min().expect("a flow")).0 as f64
+        let last = run.flows.in_memory().iter().map(|r| r.completion.start + r.completion.fct).max().expect("a flow");
+        last.since(run.flows.in_memory().iter().map(|r| r.completion.start).min().expect("a flow")).0 as f64
     });
     assert_close("last completion", ends[0], ends[1], 0.002);
 }

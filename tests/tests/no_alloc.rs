@@ -1,10 +1,5 @@
 //! A kernel that is built and has its flows allocates nothing any more.
 
-// A global allocator is `unsafe` by its trait; this one only counts and hands on to the system's.
-#![allow(unsafe_code)]
-
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use wormhole_kernel::accel::{Acceleration, Detector, Tier};
 use wormhole_kernel::kernel::Step;
 use wormhole_kernel::router::Router;
@@ -23,55 +18,14 @@ use wormhole_models::nic::RoundRobin;
 use wormhole_models::profile::Ps;
 use wormhole_models::router::{Ecmp, EcmpHash, Route, TableRouter};
 use wormhole_models::scheduler::ControlThenRoundRobin;
-
-thread_local! {
-    /// Allocations of this thread since it was sealed; `None` before. Per thread: the harness allocates in its own.
-    static COUNTED: Cell<Option<u64>> = const { Cell::new(None) };
-}
-
-struct Counting;
-
-impl Counting {
-    fn count() {
-        // While a thread ends its variables are gone: nothing is sealed then.
-        let _ = COUNTED.try_with(|counted| counted.set(counted.get().map(|n| n + 1)));
-    }
-}
-
-// SAFETY: every call is handed to the system allocator as it came; the counter itself does not allocate.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        Counting::count();
-        // SAFETY: the caller keeps the contract, which is the same.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        Counting::count();
-        // SAFETY: as above.
-        unsafe { System.alloc_zeroed(layout) }
-    }
-
-    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        Counting::count();
-        // SAFETY: as above.
-        unsafe { System.realloc(at, layout, size) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        // SAFETY: as above.
-        unsafe { System.dealloc(at, layout) }
-    }
-}
+use wormhole_tests::counting::{Counting, allocated};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
 /// Allocations of this thread while `run` runs.
 fn allocations(run: impl FnOnce()) -> u64 {
-    COUNTED.set(Some(0));
-    run();
-    COUNTED.take().unwrap_or(0)
+    allocated(run).1.calls
 }
 
 const HOSTS: u32 = 16;

@@ -22,7 +22,7 @@ fn all_equal(runs: &[PathBuf]) {
         let mut order = Vec::new();
         let plain = compare_with(run, &NS3, &mut |scenario| {
             let outcome = simulate(scenario, &mut ())?;
-            order = outcome.flows.iter().map(|record| record.completion.token).collect();
+            order = outcome.flows.in_memory().iter().map(|record| record.completion.token).collect();
             Ok(outcome)
         });
         let [first, second] = compare_memoised(run, &order);
@@ -42,7 +42,7 @@ fn all_equal(runs: &[PathBuf]) {
 fn sort_instants(outcome: &mut Outcome, order: &[u64]) {
     let mut ranks = vec![0; order.len()];
     order.iter().enumerate().for_each(|(rank, token)| ranks[*token as usize] = rank);
-    outcome.flows.sort_by_key(|FlowRecord { completion, .. }| {
+    outcome.flows.in_memory_mut().sort_by_key(|FlowRecord { completion, .. }| {
         (completion.start + completion.fct, ranks[completion.token as usize])
     });
 }

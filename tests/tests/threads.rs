@@ -70,11 +70,11 @@ fn inputs(seed: u64) -> Inputs {
 /// All of a run that does not tell of time or memory of this machine.
 fn told(outcome: &Outcome) -> String {
     let mut text = format!("{:?} {:?} {:?}\n", outcome.ending, outcome.end, outcome.totals);
-    for flow in &outcome.flows {
+    for flow in outcome.flows.in_memory() {
         // Not the number that its kernel gave it: another kernel gave another.
         let Completion { token, start, fct, bytes, mean_rtt, .. } = flow.completion;
         let done = (token, start, fct, bytes, mean_rtt, flow.completion.end());
-        writeln!(text, "{:?} {:?} {done:?}", flow.number, flow.ideal).expect("memory");
+        writeln!(text, "{:?} {:?} {done:?}", flow.name, flow.ideal).expect("memory");
     }
     for port in &outcome.ports {
         writeln!(text, "{:?} {:?}", port.info, port.stats).expect("memory");
@@ -154,7 +154,9 @@ fn parts_are_accelerated_alike_by_any_number_of_threads() {
         }
         // One kernel has the same flows; what its parts share with each other is counted otherwise.
         let one = run(None);
-        let fcts = |outcome: &Outcome| outcome.flows.iter().map(|f| (f.number, f.completion.fct)).collect::<Vec<_>>();
+        let fcts = |outcome: &Outcome| {
+            outcome.flows.in_memory().iter().map(|f| (f.name, f.completion.fct)).collect::<Vec<_>>()
+        };
         assert!(tier != Tier::Exact || fcts(&one) == fcts(&several[0]));
     }
 }

@@ -560,6 +560,14 @@ fn embedded_scenarios_are_listed_and_printed() {
     assert!(list.contains("variants: "), "{list}");
 }
 
+/// To run the largest one takes minutes; to read it and to make its fabric and its ranks does not.
+#[test]
+fn the_largest_embedded_scenario_is_sound() {
+    let place = Place::new("largest");
+    let told = place.wormhole("check gpt-1t-65536").succeeds().out;
+    assert!(told.contains("65536 ranks") && told.contains("it can be run"), "{told}");
+}
+
 #[test]
 fn an_unknown_scenario_is_told_with_one_that_is_meant() {
     let place = Place::new("unknown");

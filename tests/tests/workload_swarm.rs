@@ -331,7 +331,7 @@ struct Seen {
 impl Seen {
     fn of(outcome: &Outcome) -> Seen {
         let flow = |done: &wormhole_kernel::Completion| (done.start, done.fct, done.bytes);
-        let flows: BTreeMap<_, _> = outcome.flows.iter().map(|f| (f.name, flow(&f.completion))).collect();
+        let flows: BTreeMap<_, _> = outcome.flows.in_memory().iter().map(|f| (f.name, flow(&f.completion))).collect();
         assert_eq!(flows.len(), outcome.flows.len(), "names are unique");
         let job = |job: &JobReport| (job.start, job.end, job.collectives.clone(), job.ranks.clone());
         Seen { flows, jobs: outcome.jobs.iter().map(job).collect() }
@@ -354,7 +354,7 @@ impl Seen {
 fn assert_done(case: &Case, outcome: &Outcome) {
     assert_eq!(outcome.ending, Ending::Done);
     let mut payload: BTreeMap<(NodeId, NodeId), u64> = BTreeMap::new();
-    for flow in &outcome.flows {
+    for flow in outcome.flows.in_memory() {
         assert_eq!(flow.completion.end(), FlowEnd::Done);
         assert!(flow.completion.fct >= flow.ideal, "slowdown below 1: {flow:?}");
         *payload.entry((flow.src, flow.dst)).or_default() += flow.completion.bytes;
@@ -413,7 +413,7 @@ fn the_same_run_twice_is_identical() {
     for_all_seeds(SEEDS, Case::new, |case| {
         let (one, two) = (run(&case.scenario), run(&case.scenario));
         Seen::of(&one).assert_same(&Seen::of(&two), "again");
-        let order = |outcome: &Outcome| outcome.flows.iter().map(|f| f.name).collect::<Vec<_>>();
+        let order = |outcome: &Outcome| outcome.flows.in_memory().iter().map(|f| f.name).collect::<Vec<_>>();
         assert_eq!((order(&one), one.totals, one.end), (order(&two), two.totals, two.end));
     });
 }

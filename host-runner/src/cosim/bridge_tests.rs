@@ -186,7 +186,8 @@ fn acceleration_changes_no_arrival() {
     };
     let (plain, (exact, accelerated)) = (all(Tier::Off), all(Tier::Exact));
     assert_eq!(exact, plain.0);
-    let ends = |outcome: &Outcome| outcome.flows.iter().map(|f| (f.number, f.completion.fct)).collect::<Vec<_>>();
+    let ends =
+        |outcome: &Outcome| outcome.flows.in_memory().iter().map(|f| (f.name, f.completion.fct)).collect::<Vec<_>>();
     assert_eq!((ends(&accelerated), ends(&accelerated).len()), (ends(&plain.1), 2));
     let skipped = accelerated.skipped;
     assert!(skipped.events > plain.1.totals.events / 2, "{skipped:?} of {:?}", plain.1.totals);

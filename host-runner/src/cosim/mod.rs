@@ -31,6 +31,7 @@ use simbricks::SimbricksArgs;
 use simulation::{Driven, Losses, Simulation};
 use std::io::{self, Write};
 use std::path::PathBuf;
+use std::time::Instant;
 use tap::TapArgs;
 use wormhole_kernel::{NodeId, NodeKind, SimTime, Span};
 
@@ -161,6 +162,7 @@ pub(crate) fn run<J>(
     join: impl FnOnce() -> Result<J, Fault>,
     work: impl FnOnce(J, &mut Bridge<'_>) -> Result<(), Break>,
 ) -> io::Result<ExitStatus> {
+    let begun = Instant::now();
     let files = Files { is_open: true, ..args.scenario.input.files() };
     let (scenario, mut memo) = match open(&args.scenario, &files) {
         Ok(opened) => opened,
@@ -173,7 +175,7 @@ pub(crate) fn run<J>(
             return Ok(ExitStatus::BadInput);
         }
     };
-    let folder = ResultFolder::create(&args.out, false)?;
+    let folder = ResultFolder::create(&args.out, false, begun.elapsed())?;
     let capture = args.pcap.as_deref().map(Capture::create).transpose()?;
     let joined = match join() {
         Ok(joined) => joined,
@@ -204,10 +206,10 @@ pub(crate) fn run<J>(
         Err(refused) => return Ok(report_refusals(args.scenario.input.flows(), &refused)),
     };
     captured?;
-    folder.complete(&scenario, &outcome)?;
+    let summary = folder.complete(&scenario, &outcome)?;
     let records = finish(memo)?;
     let mut out = io::stdout();
-    write!(out, "{}{}", table::summary(&scenario, &outcome), table::jobs(&outcome))?;
+    write!(out, "{}{}", table::summary(&summary), table::jobs(&outcome))?;
     writeln!(out, "{counts}\nresults are in {}", args.out.display())?;
     // Flows that have not ended are no surprise here: others say when it is over.
     let ended = if outcome.ending == Ending::StopTime { ExitStatus::Done } else { explain(&outcome) };

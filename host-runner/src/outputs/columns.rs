@@ -38,6 +38,11 @@ impl Columns {
         self.0.push((name.to_owned(), Cells::Numbers(cells.collect())));
     }
 
+    /// Whether there are no rows.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.first().is_none_or(|(_, cells)| cells.len() == 0)
+    }
+
     /// Writes CSV: a heading, then a row a line. Texts are quoted if they have to be (RFC 4180), numbers are as short
     /// as they can be without loss.
     ///
@@ -49,27 +54,59 @@ impl Columns {
         (0..rows).try_for_each(|row| write_row(out, self.0.iter().map(|(_, cells)| cells.text(row))))
     }
 
-    /// Writes one row group of Parquet: columns are optional `BYTE_ARRAY` (UTF-8), `INT64` and `DOUBLE`.
+    /// Writes one row group of Parquet.
     ///
     /// # Errors
     /// Those of `out`.
     pub(crate) fn write_parquet(&self, out: &mut (impl Write + Send)) -> io::Result<()> {
-        self.try_write_parquet(out).map_err(io::Error::other)
+        let mut file = ParquetFile::new(self, out)?;
+        file.add(self)?;
+        file.close()
+    }
+}
+
+/// A table as Parquet: columns are optional `BYTE_ARRAY` (UTF-8), `INT64` and `DOUBLE`.
+pub(crate) struct ParquetFile<W: Write + Send>(SerializedFileWriter<W>);
+
+impl<W: Write + Send> ParquetFile<W> {
+    /// A file with columns like these.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub(crate) fn new(like: &Columns, out: W) -> io::Result<ParquetFile<W>> {
+        let create = || {
+            let fields = like.0.iter().map(|(name, cells)| cells.field(name));
+            let fields = fields.collect::<ParquetResult<Vec<TypePtr>>>()?;
+            let schema = Arc::new(Type::group_type_builder("schema").with_fields(fields).build()?);
+            let properties = Arc::new(WriterProperties::builder().set_compression(Compression::SNAPPY).build());
+            SerializedFileWriter::new(out, schema, properties).map(ParquetFile)
+        };
+        create().map_err(io::Error::other)
     }
 
-    fn try_write_parquet(&self, out: &mut (impl Write + Send)) -> ParquetResult<()> {
-        let fields = self.0.iter().map(|(name, cells)| cells.field(name)).collect::<ParquetResult<Vec<TypePtr>>>()?;
-        let schema = Arc::new(Type::group_type_builder("schema").with_fields(fields).build()?);
-        let properties = Arc::new(WriterProperties::builder().set_compression(Compression::SNAPPY).build());
-        let mut file = SerializedFileWriter::new(out, schema, properties)?;
-        let mut group = file.next_row_group()?;
-        for (_, cells) in &self.0 {
-            let Some(mut column) = group.next_column()? else { break };
-            cells.write(column.untyped())?;
-            column.close()?;
-        }
-        group.close()?;
-        file.close().map(|_| ())
+    /// Writes rows, as a row group.
+    ///
+    /// # Errors
+    /// Those of the output.
+    pub(crate) fn add(&mut self, rows: &Columns) -> io::Result<()> {
+        let mut add = || {
+            let mut group = self.0.next_row_group()?;
+            for (_, cells) in &rows.0 {
+                let Some(mut column) = group.next_column()? else { break };
+                cells.write(column.untyped())?;
+                column.close()?;
+            }
+            group.close().map(|_| ())
+        };
+        add().map_err(io::Error::other)
+    }
+
+    /// Ends the file.
+    ///
+    /// # Errors
+    /// Those of the output.
+    pub(crate) fn close(self) -> io::Result<()> {
+        self.0.close().map(|_| ()).map_err(io::Error::other)
     }
 }
 

@@ -2,14 +2,19 @@
 
 use super::rows::{Cell, Kind, Rows};
 use crate::input::fct::FctRow;
+use crate::scenario::Scenario;
 use crate::simulate::{FlowRecord, Outcome};
+use std::io;
 use wormhole_kernel::{FlowEnd, Span};
 
 /// The table of `fct.csv`: a row per finished flow, in order of completion.
 ///
 /// `ideal_ns` is the least FCT the path allows (the flow alone, at line rate, to the acknowledgement of its last
 /// byte), so `slowdown` is at least 1; it differs from the last column of `fct.txt`, which is ns-3's estimate.
-pub fn fct_table(outcome: &Outcome) -> Rows<'_> {
+///
+/// # Errors
+/// Those of the file that flows are in.
+pub fn fct_table<'o>(scenario: &Scenario, outcome: &'o Outcome) -> io::Result<Rows<'o>> {
     const COLUMNS: [(&str, Kind); 13] = [
         ("flow", Kind::Count),
         ("src", Kind::Count),
@@ -25,14 +30,14 @@ pub fn fct_table(outcome: &Outcome) -> Rows<'_> {
         ("mean_rtt_ns", Kind::Number),
         ("end", Kind::Text),
     ];
-    let row = |record: &FlowRecord| {
+    let row = |number: u32, record: &FlowRecord| {
         let done = &record.completion;
         let end = match done.end() {
             FlowEnd::Done => "done",
             FlowEnd::GaveUp => "gave_up",
         };
         vec![
-            record.number.into(),
+            number.into(),
             record.src.0.into(),
             record.dst.0.into(),
             u32::from(record.src_port).into(),
@@ -47,13 +52,18 @@ pub fn fct_table(outcome: &Outcome) -> Rows<'_> {
             end.into(),
         ]
     };
-    Rows::new(&COLUMNS, outcome.flows.iter().map(row))
+    let numbers = outcome.flows.numbers(scenario.flows.len())?;
+    let rows = numbers.into_iter().zip(outcome.flows.iter());
+    Ok(Rows::read(&COLUMNS, rows.map(move |(number, record)| Ok(row(number, &record?)))))
 }
 
 /// The rows of `fct.txt`, in order of completion: the columns of ns-3, whole nanoseconds. Flows that were given up
 /// have none.
-pub fn fct_rows(outcome: &Outcome) -> impl Iterator<Item = FctRow> + '_ {
-    outcome.flows.iter().filter(|r| r.completion.end() == FlowEnd::Done).map(|record| {
+///
+/// # Errors
+/// Those of the file that flows are in.
+pub fn fct_rows(outcome: &Outcome) -> impl Iterator<Item = io::Result<FctRow>> + '_ {
+    let row = |record: FlowRecord| {
         let done = &record.completion;
         FctRow {
             src: record.src.0,
@@ -65,5 +75,9 @@ pub fn fct_rows(outcome: &Outcome) -> impl Iterator<Item = FctRow> + '_ {
             fct_ns: done.fct.as_ns(),
             ideal_ns: record.ns3_ideal_ns,
         }
-    })
+    };
+    let is_done = |record: &io::Result<FlowRecord>| {
+        record.as_ref().map_or(true, |record| record.completion.end() == FlowEnd::Done)
+    };
+    outcome.flows.iter().filter(is_done).map(move |record| record.map(row))
 }

@@ -9,6 +9,7 @@ use crate::simulate::Outcome;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 type Out = BufWriter<File>;
 
@@ -17,14 +18,14 @@ struct ResultTable {
     name: &'static str,
     /// Whether only runs with jobs have it.
     of_jobs: bool,
-    rows: for<'o> fn(&'o Scenario, &'o Outcome) -> Rows<'o>,
+    rows: for<'o> fn(&'o Scenario, &'o Outcome) -> io::Result<Rows<'o>>,
 }
 
 const TABLES: [ResultTable; 4] = [
-    ResultTable { name: "fct", of_jobs: false, rows: |_, outcome| fct_table(outcome) },
-    ResultTable { name: "links", of_jobs: false, rows: links_table },
-    ResultTable { name: "collectives", of_jobs: true, rows: |_, outcome| collectives_table(outcome) },
-    ResultTable { name: "ranks", of_jobs: true, rows: ranks_table },
+    ResultTable { name: "fct", of_jobs: false, rows: fct_table },
+    ResultTable { name: "links", of_jobs: false, rows: |scenario, outcome| Ok(links_table(scenario, outcome)) },
+    ResultTable { name: "collectives", of_jobs: true, rows: |_, outcome| Ok(collectives_table(outcome)) },
+    ResultTable { name: "ranks", of_jobs: true, rows: |scenario, outcome| Ok(ranks_table(scenario, outcome)) },
 ];
 
 /// Another file of results.
@@ -37,7 +38,7 @@ struct ResultFile {
 const FILES: [ResultFile; 3] = [
     ResultFile {
         name: "fct.txt",
-        fill: |out, _, outcome, _| fct_rows(outcome).try_for_each(|row| writeln!(out, "{row}")),
+        fill: |out, _, outcome, _| fct_rows(outcome).try_for_each(|row| writeln!(out, "{}", row?)),
     },
     ResultFile { name: "pfc.txt", fill: |out, scenario, outcome, _| write_pfc(out, scenario, &outcome.pfc) },
     ResultFile {
@@ -56,15 +57,16 @@ const REPORT: &str = "report.html";
 pub struct ResultFolder {
     path: PathBuf,
     parquet: bool,
+    load: Duration,
 }
 
 impl ResultFolder {
     /// Makes the folder if it is not there. Results of an earlier run are removed: they must not pass for those of one
-    /// that was killed. `parquet`: tables are to be there as Parquet, too.
+    /// that was killed. `parquet`: tables are to be there as Parquet, too. `load`: how long it took to read the inputs.
     ///
     /// # Errors
     /// Those of the file system.
-    pub fn create(path: &Path, parquet: bool) -> io::Result<ResultFolder> {
+    pub fn create(path: &Path, parquet: bool, load: Duration) -> io::Result<ResultFolder> {
         fs::create_dir_all(path)?;
         let tables = TABLES.iter().flat_map(|table| ["csv", "parquet"].map(|kind| format!("{}.{kind}", table.name)));
         let others = FILES.iter().map(|file| file.name).chain([REPORT]).map(str::to_owned);
@@ -74,7 +76,15 @@ impl ResultFolder {
                 _ => {}
             }
         }
-        Ok(ResultFolder { path: path.to_owned(), parquet })
+        Ok(ResultFolder { path: path.to_owned(), parquet, load })
+    }
+
+    /// A file in the folder that has no name: it is gone when nobody uses it any more.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub(crate) fn nameless(&self) -> io::Result<File> {
+        tempfile::tempfile_in(&self.path)
     }
 
     /// Writes what has come of a run so far: tables as CSV, and the summary.
@@ -82,29 +92,44 @@ impl ResultFolder {
     /// # Errors
     /// Those of the file system.
     pub fn write(&self, scenario: &Scenario, outcome: &Outcome) -> io::Result<()> {
-        self.write_files(scenario, outcome, &Summary::new(scenario, outcome))
+        self.write_files(scenario, outcome, self.summary(scenario, outcome), Instant::now()).map(|_| ())
     }
 
-    /// Writes all files of a run that has ended.
+    /// Writes all files of a run that has ended. Gives what the last one, the summary, says.
     ///
     /// # Errors
     /// Those of the file system.
-    pub fn complete(&self, scenario: &Scenario, outcome: &Outcome) -> io::Result<()> {
-        let summary = Summary::new(scenario, outcome);
+    pub fn complete(&self, scenario: &Scenario, outcome: &Outcome) -> io::Result<Summary> {
+        let (summary, begun) = (self.summary(scenario, outcome), Instant::now());
         self.replace(REPORT, |out| write_report(out, scenario, outcome, &summary, None))?;
         for table in tables(scenario).filter(|_| self.parquet) {
-            let rows = (table.rows)(scenario, outcome);
+            let rows = (table.rows)(scenario, outcome)?;
             self.replace(&format!("{}.parquet", table.name), |out| rows.write_parquet(out))?;
         }
-        self.write_files(scenario, outcome, &summary)
+        self.write_files(scenario, outcome, summary, begun)
     }
 
-    fn write_files(&self, scenario: &Scenario, outcome: &Outcome, summary: &Summary) -> io::Result<()> {
+    fn summary(&self, scenario: &Scenario, outcome: &Outcome) -> Summary {
+        Summary { load_s: Some(self.load.as_secs_f64()), ..Summary::new(scenario, outcome) }
+    }
+
+    /// Writing has begun at `begun`.
+    fn write_files(
+        &self,
+        scenario: &Scenario,
+        outcome: &Outcome,
+        mut summary: Summary,
+        begun: Instant,
+    ) -> io::Result<Summary> {
         for table in tables(scenario) {
-            let rows = (table.rows)(scenario, outcome);
+            let rows = (table.rows)(scenario, outcome)?;
             self.replace(&format!("{}.csv", table.name), |out| rows.write_csv(out))?;
         }
-        FILES.iter().try_for_each(|file| self.replace(file.name, |out| (file.fill)(out, scenario, outcome, summary)))
+        for file in &FILES {
+            summary.outputs_s = Some(begun.elapsed().as_secs_f64());
+            self.replace(file.name, |out| (file.fill)(out, scenario, outcome, &summary))?;
+        }
+        Ok(summary)
     }
 
     fn replace(&self, name: &str, fill: impl FnOnce(&mut Out) -> io::Result<()>) -> io::Result<()> {

@@ -1,6 +1,6 @@
 //! The tables of a run: their columns are named once, for CSV and for Parquet.
 
-use super::columns::Columns;
+use super::columns::{Columns, ParquetFile};
 use std::fmt;
 use std::io::{self, Write};
 use wormhole_kernel::Span;
@@ -86,10 +86,13 @@ impl Cell {
     }
 }
 
-/// A table, row by row.
+/// Rows of a row group of Parquet: they are in memory at once.
+const GROUP: usize = 1 << 16;
+
+/// A table, row by row. Where rows come from may fail.
 pub struct Rows<'o> {
     columns: &'static [(&'static str, Kind)],
-    rows: Box<dyn Iterator<Item = Vec<Cell>> + 'o>,
+    rows: Box<dyn Iterator<Item = io::Result<Vec<Cell>>> + 'o>,
 }
 
 impl<'o> Rows<'o> {
@@ -98,18 +101,26 @@ impl<'o> Rows<'o> {
         columns: &'static [(&'static str, Kind)],
         rows: impl Iterator<Item = Vec<Cell>> + 'o,
     ) -> Rows<'o> {
+        Rows::read(columns, rows.map(Ok))
+    }
+
+    /// The same of rows that are read from somewhere.
+    pub(super) fn read(
+        columns: &'static [(&'static str, Kind)],
+        rows: impl Iterator<Item = io::Result<Vec<Cell>>> + 'o,
+    ) -> Rows<'o> {
         Rows { columns, rows: Box::new(rows) }
     }
 
     /// Writes CSV: a heading, then a row a line.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// Those of `out`, and those of where rows come from.
     pub fn write_csv(self, out: &mut impl Write) -> io::Result<()> {
         let names: Vec<&str> = self.columns.iter().map(|(name, _)| *name).collect();
         writeln!(out, "{}", names.join(","))?;
         for row in self.rows {
-            for (place, cell) in row.iter().enumerate() {
+            for (place, cell) in row?.iter().enumerate() {
                 write!(out, "{}{cell}", if place > 0 { "," } else { "" })?;
             }
             writeln!(out)?;
@@ -121,9 +132,21 @@ impl<'o> Rows<'o> {
     /// there, not rounded.
     ///
     /// # Errors
-    /// Those of `out`.
-    pub fn write_parquet(self, out: &mut (impl Write + Send)) -> io::Result<()> {
-        let rows: Vec<Vec<Cell>> = self.rows.collect();
+    /// Those of `out`, and those of where rows come from.
+    pub fn write_parquet(mut self, out: &mut (impl Write + Send)) -> io::Result<()> {
+        let mut group = self.next_group()?;
+        let mut file = ParquetFile::new(&group, out)?;
+        loop {
+            file.add(&group)?;
+            group = self.next_group()?;
+            if group.is_empty() {
+                return file.close();
+            }
+        }
+    }
+
+    fn next_group(&mut self) -> io::Result<Columns> {
+        let rows: Vec<Vec<Cell>> = self.rows.by_ref().take(GROUP).collect::<io::Result<_>>()?;
         let mut columns = Columns::default();
         for (place, (name, kind)) in self.columns.iter().enumerate() {
             let cells = rows.iter().map(|row| &row[place]);
@@ -133,7 +156,7 @@ impl<'o> Rows<'o> {
                 Kind::Number => columns.numbers(name, cells.map(Cell::number)),
             }
         }
-        columns.write_parquet(out)
+        Ok(columns)
     }
 }
 

@@ -71,12 +71,20 @@ pub struct Summary {
     pub time_memo_ns: u64,
     /// Simulated time at the end, in nanoseconds.
     pub sim_time_ns: u64,
+    /// Elapsed time of reading the inputs and making the fabric and the jobs of them, if it was measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub load_s: Option<f64>,
+    /// Elapsed time of the set-up.
+    pub setup_s: f64,
     /// Kernels that ran side by side, each on a thread.
     pub threads: usize,
     /// Processor time of the run, of all threads, set-up excluded.
     pub cpu_s: f64,
     /// Elapsed time of the run, set-up excluded.
     pub wall_s: f64,
+    /// Elapsed time of writing all other results, if there are any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outputs_s: Option<f64>,
     /// Packet-hops per second of processor time.
     pub packet_hops_per_cpu_s: f64,
     /// Most memory this process has had resident.
@@ -142,7 +150,6 @@ impl Summary {
     /// Sums a run up.
     pub fn new(scenario: &Scenario, outcome: &Outcome) -> Summary {
         let (totals, skipped, memo) = (&outcome.totals, &outcome.skipped, &outcome.memo.counts);
-        let fcts = || outcome.flows.iter().map(|r| r.completion.fct.0 as f64 / 1e3);
         let cpu_s = outcome.cpu.as_secs_f64();
         Summary {
             profile: scenario.profile.name(),
@@ -176,16 +183,19 @@ impl Summary {
             time_memo_ns: memo.time.as_ns(),
             sim_time_ns: outcome.end.as_ns(),
             threads: outcome.threads,
+            load_s: None,
+            setup_s: outcome.setup.as_secs_f64(),
             cpu_s,
             wall_s: outcome.wall.as_secs_f64(),
+            outputs_s: None,
             packet_hops_per_cpu_s: if cpu_s > 0.0 { totals.packet_hops as f64 / cpu_s } else { 0.0 },
             peak_rss_mb: peak_rss_mb(),
             drops: totals.drops,
             ecn_marks: totals.ecn_marks,
             pauses: totals.pauses,
             timeouts: totals.timeouts,
-            mean_fct_ns: fcts().fold(0.0, |sum, fct| sum + fct) / outcome.flows.len().max(1) as f64,
-            max_fct_ns: fcts().fold(0.0, f64::max),
+            mean_fct_ns: outcome.flows.mean_fct_ns(),
+            max_fct_ns: outcome.flows.max_fct_ns(),
             jobs: outcome.jobs.iter().map(JobSummary::new).collect(),
         }
     }

@@ -92,6 +92,7 @@ fn run<'s, R: Router + Send>(
     mut memo: Option<&mut Memo>,
     watch: &mut dyn Watch,
 ) -> Result<Option<Outcome>, Vec<Refusal>> {
+    let set_up = Instant::now();
     let limits = limits(scenario);
     let weights = weights(scenario, &models)?;
     let Some(cut) = cut::<R>(scenario, threads, &weights) else { return Ok(None) };
@@ -131,9 +132,23 @@ fn run<'s, R: Router + Send>(
         kernels.push(kernel);
     }
     let Ok(pool) = ThreadPoolBuilder::new().num_threads(threads).build() else { return Ok(None) };
-    let (windows, begun) = (Windows::new(), Instant::now());
-    let mut run =
-        Run { scenario, cut, threads, pool, kernels, traffic, windows, is_at_stop: false, cpu: Duration::ZERO, begun };
+    if let Some(file) = watch.flows_file() {
+        traffic.keep_records_in(file);
+    }
+    let mut run = Run {
+        scenario,
+        cut,
+        threads,
+        pool,
+        kernels,
+        traffic,
+        held_back: Vec::new(),
+        windows: Windows::new(),
+        is_at_stop: false,
+        setup: set_up.elapsed(),
+        cpu: Duration::ZERO,
+        begun: Instant::now(),
+    };
     let outcome = run.to_the_end(watch).map(|ending| run.outcome(ending));
     drop(run);
     let Some(mut outcome) = outcome else { return Ok(None) };
@@ -186,9 +201,12 @@ struct Run<'k, 's, R: Router> {
     pool: ThreadPool,
     kernels: Vec<PartKernel<'k, 's, R>>,
     traffic: Traffic<'s>,
+    /// What has completed later than some kernel has come.
+    held_back: Vec<Completion>,
     windows: Windows,
     /// Nothing is left to happen before the stop time, but after it.
     is_at_stop: bool,
+    setup: Duration,
     cpu: Duration,
     begun: Instant,
 }
@@ -257,11 +275,20 @@ impl<R: Router + Send> Run<'_, '_, R> {
             None => apart::round(&self.pool, &mut self.kernels, stop),
             Some(lookahead) => self.windows.round(&mut self.kernels, &self.cut.owners, lookahead, stop),
         };
-        for round in &rounds {
-            self.cpu += round.cpu;
-            round.completions.iter().for_each(|&completion| self.traffic.take(completion));
-        }
+        self.cpu += rounds.iter().map(|round| round.cpu).sum::<Duration>();
+        self.held_back.extend(rounds.iter().flat_map(|round| &round.completions));
+        let goes_on = rounds.iter().zip(&self.kernels).filter(|(round, _)| round.end == RoundEnd::Time);
+        let known = goes_on.map(|(_, kernel)| kernel.now()).min().unwrap_or(SimTime::MAX);
+        self.take_completions(known);
         rounds.iter().map(|round| round.end).max().unwrap_or(RoundEnd::Idle)
+    }
+
+    /// Takes what has completed before `known`, in order of time: kernels have not come equally far.
+    fn take_completions(&mut self, known: SimTime) {
+        let end = |completion: &Completion| completion.start + completion.fct;
+        self.held_back.sort_by_key(end);
+        let whole = self.held_back.partition_point(|completion| end(completion) < known);
+        self.held_back.drain(..whole).for_each(|completion| self.traffic.take(completion));
     }
 
     fn totals(&self) -> Totals {
@@ -338,7 +365,7 @@ impl<R: Router + Send> Run<'_, '_, R> {
         let mut skips = SkipLog::from(self.scenario.start());
         logs().for_each(|(_, of)| skips.time.merge(&of.time));
         Outcome {
-            flows: self.traffic.records(),
+            flows: self.traffic.records().clone(),
             flows_begun: self.traffic.begun(),
             jobs: Vec::new(),
             totals: self.totals(),
@@ -350,6 +377,7 @@ impl<R: Router + Send> Run<'_, '_, R> {
             end: if self.is_at_stop { self.scenario.stop } else { self.now() },
             ending,
             threads: self.threads.min(self.kernels.len()),
+            setup: self.setup,
             cpu: self.cpu,
             wall: self.begun.elapsed(),
         }

@@ -95,7 +95,8 @@ fn run(scenario: &Option<Scenario>) -> Result<Vec<String>, String> {
 }
 
 fn ends(outcome: &Outcome) -> Vec<String> {
-    let mut ends: Vec<_> = outcome.flows.iter().map(|flow| (flow.completion.token, flow.completion.fct)).collect();
+    let flows = outcome.flows.in_memory().iter();
+    let mut ends: Vec<_> = flows.map(|flow| (flow.completion.token, flow.completion.fct)).collect();
     ends.sort_unstable();
     ends.iter().map(|(flow, fct)| format!("flow {flow} ends after {fct:?}")).collect()
 }

@@ -3,9 +3,10 @@
 use super::format::{Unit, count, percent, short, time};
 use super::svg::{Axis, Frame, WIDTH, line, line_legend, picture};
 use super::table::Table;
-use crate::simulate::Outcome;
+use crate::simulate::{FlowRecord, Outcome};
 use maud::{Markup, html};
 use std::collections::BTreeMap;
+use std::io;
 use wormhole_kernel::FlowEnd;
 
 /// Most classes of sizes: as many as there are line styles.
@@ -13,19 +14,67 @@ const MOST_CLASSES: usize = 6;
 /// Points of a curve, at most one more.
 const POINTS: usize = 200;
 
-/// Flows of about one size, and their FCTs in nanoseconds and slowdowns, each in order.
+/// Flows of about one size, and their FCTs in nanoseconds and slowdowns.
 struct Class {
     name: String,
-    fcts: Vec<f64>,
-    slowdowns: Vec<f64>,
+    fcts: Distribution,
+    slowdowns: Distribution,
+}
+
+/// What is shown of values: there may be millions of them, and they are in memory only while this is found out.
+struct Distribution {
+    count: usize,
+    mean: f64,
+    /// The percentiles of [`SHARES`].
+    percentiles: [f64; SHARES.len()],
+    /// Steps of the cumulative distribution: the share before and after, and a value.
+    steps: Vec<([f64; 2], f64)>,
+}
+
+impl Distribution {
+    /// Of at least one value.
+    fn of(mut values: Vec<f64>) -> Distribution {
+        values.sort_by(f64::total_cmp);
+        let (count, steps) = (values.len(), values.len().min(POINTS));
+        let step = |step| {
+            let ranks = [count * (step - 1) / steps, count * step / steps];
+            (ranks.map(|rank| rank as f64 / count as f64), values[ranks[1] - 1])
+        };
+        Distribution {
+            count,
+            mean: mean(&values),
+            percentiles: SHARES.map(|(_, share)| percentile(&values, share)),
+            steps: (1..=steps).map(step).collect(),
+        }
+    }
+
+    fn least(&self) -> f64 {
+        self.percentiles[0]
+    }
+
+    fn median(&self) -> f64 {
+        self.percentiles[1]
+    }
+
+    fn greatest(&self) -> f64 {
+        self.percentiles[SHARES.len() - 1]
+    }
 }
 
 /// The section; nothing if no flow has finished.
-pub(super) fn section(outcome: &Outcome) -> Markup {
-    let classes = classes(outcome);
-    if classes.is_empty() {
-        return html! {};
-    }
+///
+/// # Errors
+/// Those of the file that flows are in.
+pub(super) fn section(outcome: &Outcome) -> io::Result<Markup> {
+    let classes = classes(outcome)?;
+    Ok(if classes.is_empty() {
+        html! {}
+    } else {
+        shown(&classes)
+    })
+}
+
+fn shown(classes: &[Class]) -> Markup {
     let names: Vec<String> = classes.iter().map(|class| class.name.clone()).collect();
     html! {
         section #flows {
@@ -35,43 +84,51 @@ pub(super) fn section(outcome: &Outcome) -> Markup {
                 "over the least time its path allows: the flow alone, at line rate." }
             div.beside {
                 figure {
-                    (curves("fct-cdf", "Flow completion times", "FCT", &classes, |class| &class.fcts, time))
+                    (curves("fct-cdf", "Flow completion times", "FCT", classes, |class| &class.fcts, time))
                     (line_legend(&names))
                     figcaption { "Share of flows that took no longer, by size of the flow." }
                 }
-                (fct_table(&classes))
+                (fct_table(classes))
             }
             div.beside {
                 figure {
-                    (curves("slowdown-cdf", "Slowdowns", "slowdown", &classes, |class| &class.slowdowns, short))
+                    (curves("slowdown-cdf", "Slowdowns", "slowdown", classes, |class| &class.slowdowns, short))
                     (line_legend(&names))
                     figcaption { "Share of flows that were slowed down no more." }
                 }
-                (slowdown_table(&classes))
+                (slowdown_table(classes))
             }
         }
     }
 }
 
 /// Finished flows by size: those of each size if there are few sizes, else by decades.
-fn classes(outcome: &Outcome) -> Vec<Class> {
-    let finished = || outcome.flows.iter().filter(|flow| flow.completion.end() == FlowEnd::Done);
+fn classes(outcome: &Outcome) -> io::Result<Vec<Class>> {
     let mut sizes: BTreeMap<u64, usize> = BTreeMap::new();
-    finished().for_each(|flow| *sizes.entry(flow.completion.bytes).or_default() += 1);
+    each_finished(outcome, |flow| *sizes.entry(flow.completion.bytes).or_default() += 1)?;
     let class_of = grouping(&sizes.keys().copied().collect::<Vec<_>>());
-    let mut classes: BTreeMap<u64, Class> = BTreeMap::new();
-    for flow in finished() {
-        let (least, name) = class_of(flow.completion.bytes);
-        let class = classes.entry(least).or_insert_with(|| Class { name, fcts: Vec::new(), slowdowns: Vec::new() });
-        class.fcts.push(flow.completion.fct.0 as f64 / 1e3);
-        class.slowdowns.push(flow.completion.fct.0 as f64 / flow.ideal.0.max(1) as f64);
+    let distributions = |value: fn(&FlowRecord) -> f64| -> io::Result<Vec<(String, Distribution)>> {
+        let mut classes: BTreeMap<u64, (String, Vec<f64>)> = BTreeMap::new();
+        each_finished(outcome, |flow| {
+            let (least, name) = class_of(flow.completion.bytes);
+            classes.entry(least).or_insert_with(|| (name, Vec::new())).1.push(value(flow));
+        })?;
+        Ok(classes.into_values().map(|(name, values)| (name, Distribution::of(values))).collect())
+    };
+    let fcts = distributions(|flow| flow.completion.fct.0 as f64 / 1e3)?;
+    let slowdowns = distributions(|flow| flow.completion.fct.0 as f64 / flow.ideal.0.max(1) as f64)?;
+    let class = |((name, fcts), (_, slowdowns))| Class { name, fcts, slowdowns };
+    Ok(fcts.into_iter().zip(slowdowns).map(class).collect())
+}
+
+fn each_finished(outcome: &Outcome, mut visit: impl FnMut(&FlowRecord)) -> io::Result<()> {
+    for flow in outcome.flows.iter() {
+        let flow = flow?;
+        if flow.completion.end() == FlowEnd::Done {
+            visit(&flow);
+        }
     }
-    let mut classes: Vec<Class> = classes.into_values().collect();
-    for class in &mut classes {
-        class.fcts.sort_by(f64::total_cmp);
-        class.slowdowns.sort_by(f64::total_cmp);
-    }
-    classes
+    Ok(())
 }
 
 /// Gives for a size its class: a number by which classes are in order, and a name. `sizes` are in order.
@@ -96,13 +153,14 @@ fn curves(
     name: &str,
     of: &str,
     classes: &[Class],
-    values: impl Fn(&Class) -> &Vec<f64>,
+    values: impl Fn(&Class) -> &Distribution,
     label: impl Fn(f64) -> String,
 ) -> Markup {
     const HEIGHT: f64 = 320.0;
     let frame = Frame { left: 64.0, right: WIDTH - 24.0, top: 14.0, bottom: HEIGHT - 48.0 };
-    let all = || classes.iter().flat_map(|class| [values(class)[0], values(class)[values(class).len() - 1]]);
-    let (least, most) = (all().fold(f64::INFINITY, f64::min), all().fold(0.0, f64::max));
+    let all = || classes.iter().map(&values);
+    let least = all().map(Distribution::least).fold(f64::INFINITY, f64::min);
+    let most = all().map(Distribution::greatest).fold(0.0, f64::max);
     let x = Axis::log((least, most), frame.across());
     let y = Axis::linear((0.0, 1.0), frame.up());
     let description = format!(
@@ -127,15 +185,9 @@ fn curves(
     )
 }
 
-/// The steps of a cumulative distribution of values in order; of many values, only some.
-fn curve(values: &[f64], x: &Axis, y: &Axis) -> String {
-    let (count, steps) = (values.len(), values.len().min(POINTS));
-    let points = (1..=steps).flat_map(|step| {
-        let (before, upto) = (count * (step - 1) / steps, count * step / steps);
-        let at = x.at(values[upto - 1]);
-        [before, upto].map(|rank| (at, y.at(rank as f64 / count as f64)))
-    });
-    line(points)
+/// The steps of a cumulative distribution.
+fn curve(values: &Distribution, x: &Axis, y: &Axis) -> String {
+    line(values.steps.iter().flat_map(|(shares, value)| shares.map(|share| (x.at(*value), y.at(share)))))
 }
 
 /// By nearest rank: the least value that at least this share does not exceed.
@@ -152,7 +204,7 @@ const SHARES: [(&str, f64); 6] =
     [("least", 0.0), ("median", 0.5), ("90 %", 0.9), ("99 %", 0.99), ("99.9 %", 0.999), ("greatest", 1.0)];
 
 fn fct_table(classes: &[Class]) -> Markup {
-    let unit = Unit::of_time(classes.iter().map(|class| percentile(&class.fcts, 0.5)).fold(0.0, f64::max));
+    let unit = Unit::of_time(classes.iter().map(|class| class.fcts.median()).fold(0.0, f64::max));
     let caption = format!("FCT in {}, by size of the flow", unit.name);
     distribution(caption, classes, |class| &class.fcts, |value| unit.aligned(value))
 }
@@ -166,21 +218,21 @@ fn slowdown_table(classes: &[Class]) -> Markup {
 fn distribution(
     caption: String,
     classes: &[Class],
-    values: impl Fn(&Class) -> &Vec<f64>,
+    values: impl Fn(&Class) -> &Distribution,
     cell: impl Fn(f64) -> String,
 ) -> Markup {
     let mut table = Table::new(caption, "size");
     for class in classes {
         table = table.numbers(class.name.clone());
     }
-    let mut row = |heading: &str, of: &dyn Fn(&[f64]) -> String| {
+    let mut row = |heading: &str, of: &dyn Fn(&Distribution) -> String| {
         let cells = classes.iter().map(|class| of(values(class)));
         table.row([heading.to_owned()].into_iter().chain(cells));
     };
-    row("flows", &|values| count(values.len() as u64));
-    row("mean", &|values| cell(mean(values)));
-    for (heading, share) in SHARES {
-        row(heading, &|values| cell(percentile(values, share)));
+    row("flows", &|values| count(values.count as u64));
+    row("mean", &|values| cell(values.mean));
+    for (place, (heading, _)) in SHARES.iter().enumerate() {
+        row(heading, &|values| cell(values.percentiles[place]));
     }
     table.markup()
 }
@@ -211,9 +263,9 @@ mod tests {
     #[test]
     fn a_curve_reaches_from_none_to_all_in_few_points() {
         let (x, y) = (Axis::log((1.0, 1e6), (0.0, 600.0)), Axis::linear((0.0, 1.0), (100.0, 0.0)));
-        let values: Vec<f64> = (1..=100_000).map(f64::from).collect();
+        let values = Distribution::of((1..=100_000).rev().map(f64::from).collect());
         let path = curve(&values, &x, &y);
         assert!(path.matches(['M', 'L']).count() == 2 * POINTS && path.ends_with(" 0"), "{path}");
-        assert_eq!(curve(&[1.0], &x, &y), "M0 100L0 0");
+        assert_eq!(curve(&Distribution::of(vec![1.0]), &x, &y), "M0 100L0 0");
     }
 }

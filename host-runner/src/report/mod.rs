@@ -30,7 +30,7 @@ const STYLE: &str = include_str!("style.css");
 /// have changed.
 ///
 /// # Errors
-/// Those of `out`.
+/// Those of `out`, and those of the file that flows are in.
 pub fn write_report(
     out: &mut impl Write,
     scenario: &Scenario,
@@ -38,12 +38,13 @@ pub fn write_report(
     summary: &Summary,
     verified: Option<&Report>,
 ) -> io::Result<()> {
-    writeln!(out, "{}", page(scenario, outcome, summary, verified).into_string())
+    writeln!(out, "{}", page(scenario, outcome, summary, verified)?.into_string())
 }
 
-fn page(scenario: &Scenario, outcome: &Outcome, summary: &Summary, verified: Option<&Report>) -> Markup {
+fn page(scenario: &Scenario, outcome: &Outcome, summary: &Summary, verified: Option<&Report>) -> io::Result<Markup> {
     let title = title(scenario, verified.is_some());
-    html! {
+    let distributions = distributions::section(outcome)?;
+    Ok(html! {
         (DOCTYPE)
         html lang="en" {
             head {
@@ -64,7 +65,7 @@ fn page(scenario: &Scenario, outcome: &Outcome, summary: &Summary, verified: Opt
                     (headline(outcome, summary))
                     @if let Some(report) = verified { (verification::section(report)) }
                     (timeline::sections(&outcome.jobs))
-                    (distributions::section(outcome))
+                    (distributions)
                     (fabric_map::section(scenario, outcome))
                     @if verified.is_none() {
                         (skipped::section(outcome, summary))
@@ -75,7 +76,7 @@ fn page(scenario: &Scenario, outcome: &Outcome, summary: &Summary, verified: Opt
                 footer { p { "wormhole " (env!("CARGO_PKG_VERSION")) } }
             }
         }
-    }
+    })
 }
 
 /// Jobs by name, as far as there is room; else what is listed.

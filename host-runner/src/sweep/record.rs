@@ -109,7 +109,7 @@ fn message(ending: &Ending) -> Option<String> {
 
 impl Results {
     fn new(summary: &Summary, outcome: &Outcome) -> Results {
-        let mut fcts: Vec<Span> = outcome.flows.iter().map(|record| record.completion.fct).collect();
+        let mut fcts: Vec<Span> = outcome.flows.in_memory().iter().map(|record| record.completion.fct).collect();
         fcts.sort_unstable();
         let times: Vec<Span> =
             outcome.jobs.iter().flat_map(|job| job.collectives.iter().map(|collective| collective.time)).collect();
@@ -151,7 +151,7 @@ fn nanoseconds(span: Span) -> f64 {
 
 /// From the first start to the last completion.
 fn completion(outcome: &Outcome) -> Span {
-    let done = || outcome.flows.iter().map(|record| &record.completion);
+    let done = || outcome.flows.in_memory().iter().map(|record| &record.completion);
     let first = done().map(|done| done.start).min().unwrap_or(SimTime::ZERO);
     done().map(|done| (done.start + done.fct).since(first)).max().unwrap_or(Span::ZERO)
 }

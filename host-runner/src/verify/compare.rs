@@ -38,7 +38,7 @@ pub struct RunFacts {
 impl RunFacts {
     /// Takes them from an outcome.
     pub fn of(outcome: &Outcome) -> RunFacts {
-        let facts = outcome.flows.iter().map(|record| {
+        let facts = outcome.flows.in_memory().iter().map(|record| {
             let done = &record.completion;
             FlowFacts {
                 name: record.name,

@@ -134,7 +134,7 @@ mod tests {
         move |scenario| {
             let mut outcome = plain(scenario)?;
             if scenario.acceleration.tier == tier {
-                outcome.flows[0].completion.fct += Span::from_ns(1);
+                outcome.flows.in_memory_mut()[0].completion.fct += Span::from_ns(1);
             }
             Ok(outcome)
         }
@@ -168,7 +168,7 @@ mod tests {
             if scenario.acceleration.tier == Tier::Bounded {
                 outcome.ending = Ending::StopTime;
                 outcome.end = SimTime::ZERO;
-                outcome.flows.pop();
+                outcome.flows.in_memory_mut().pop();
             }
             Ok(outcome)
         };

@@ -22,6 +22,10 @@ use bytemuck::{Pod, Zeroable};
 const LOOKS_PER_STRIDE: u32 = 64;
 /// Longest step, in packets of the leader.
 const MAX_STRIDE: u64 = 256;
+/// A fingerprint reads so many queue pairs and ports in about the time that one packet of a flow takes on its way: a
+/// step has a packet of the leader for every so many of them, which keeps looks at large partitions about 1 % of their
+/// work, or less where others of their flows send too.
+const MEMBERS_PER_PACKET: u64 = 64;
 /// A state is compared with later ones as often as this, and for as many round trips: its true period may be a
 /// multiple of its fingerprint's.
 const TRIES: u32 = 12;
@@ -146,10 +150,12 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             return self.try_candidate(id, leader);
         }
         let fingerprint = self.fingerprint(id);
-        let recurrence = &mut self.partitions.get_mut(id).recurrence;
+        let partition = self.partitions.get_mut(id);
+        let fewest = u64::from(partition.qps + partition.ports) / MEMBERS_PER_PACKET;
+        let recurrence = &mut partition.recurrence;
         let found = recurrence.note(fingerprint, acked);
         let period = acked - recurrence.acked;
-        recurrence.next = acked + recurrence.stride * u64::from(self.models.transport.mtu);
+        recurrence.next = acked + recurrence.stride.max(fewest) * u64::from(self.models.transport.mtu);
         if found && period > 0 {
             self.begin_candidate(id, acked, period);
         }
