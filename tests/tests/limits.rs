@@ -56,7 +56,7 @@ fn run(scenario: &Scenario) -> Outcome {
 /// FCT of the only flow, which must end.
 fn only_fct(outcome: &Outcome) -> Span {
     assert_eq!((&outcome.ending, outcome.flows.len()), (&Ending::Done, 1));
-    outcome.flows[0].completion.fct
+    outcome.flows.in_memory()[0].completion.fct
 }
 
 fn on_wire(bytes: u32, rate: u64) -> u128 {
@@ -85,7 +85,7 @@ fn a_flow_takes_as_long_at_the_end_of_time_as_at_its_beginning() {
     let topology = star(2, "100Gbps", "1us");
     let fct = |start: &str| {
         let outcome = run(&usable(load_text(&topology, &one_flow(1_000_000, start), UNLIMITED)));
-        (only_fct(&outcome), outcome.flows[0].completion.start)
+        (only_fct(&outcome), outcome.flows.in_memory()[0].completion.start)
     };
     let (want, zero) = fct("0");
     assert_eq!((u128::from(want.0), zero), (closed_form(1_000_000, G100, PS_PER_US), SimTime::ZERO));
@@ -175,7 +175,7 @@ fn flows_of_5_gib_take_what_they_must() {
             let outcome = run(&with_tier(&topology, &one_flow(5 << 30, "0"), UNLIMITED, tier));
             let want = closed_form(5 << 30, rate, PS_PER_US);
             assert_eq!(u128::from(only_fct(&outcome).0), want, "{text}, {tier:?}");
-            assert_eq!(outcome.flows[0].completion.bytes, 5 << 30);
+            assert_eq!(outcome.flows.in_memory()[0].completion.bytes, 5 << 30);
             assert!(outcome.totals.events < 1_000_000, "{} events", outcome.totals.events);
         }
     }
@@ -274,7 +274,7 @@ fn a_pair_of_hosts_may_have_more_queue_pairs_than_ports() {
             let outcome = run(&with_tier(&topology, &format!("{flows}\n{rows}"), UNLIMITED, tier));
             assert_eq!((&outcome.ending, outcome.flows.len()), (&Ending::Done, flows));
             // Acknowledgements, longer than packets of a byte, follow each other from the first one on.
-            let last = outcome.flows.iter().map(|flow| flow.completion.fct.0).max().expect("flows");
+            let last = outcome.flows.in_memory().iter().map(|flow| flow.completion.fct.0).max().expect("flows");
             let want = 2 * on_wire(49, G100) + (flows as u128 + 1) * on_wire(ACK, G100) + 4 * u128::from(PS_PER_US);
             assert_eq!(u128::from(last), want, "{flows} flows");
             assert_eq!(outcome.ports[0].stats.frames, flows as u64, "every packet once");
@@ -294,7 +294,7 @@ fn many_flows_end() {
     let outcome = run(&with_tier(&star(hosts, "100Gbps", "1us"), &format!("{flows}\n{rows}"), UNLIMITED, Tier::Exact));
     assert_eq!((&outcome.ending, outcome.flows.len()), (&Ending::Done, flows));
     assert_eq!(outcome.totals.drops, 0);
-    assert!(outcome.flows.iter().all(|flow| flow.completion.fct >= flow.ideal));
+    assert!(outcome.flows.in_memory().iter().all(|flow| flow.completion.fct >= flow.ideal));
     println!("{flows} flows, at most {:.0} MB of memory in this process", wormhole::cpu::peak_rss_mb());
 }
 
@@ -308,7 +308,7 @@ fn a_switch_of_4000_ports_carries_a_permutation() {
     // Acknowledgements take turns with data: at most one frame a hop is in the way.
     let ideal = closed_form(10_000, G100, PS_PER_US);
     let most = ideal + 10 * on_wire(ACK, G100) + 4 * on_wire(FULL, G100);
-    assert!(outcome.flows.iter().all(|flow| (ideal..=most).contains(&flow.completion.fct.0.into())));
+    assert!(outcome.flows.in_memory().iter().all(|flow| (ideal..=most).contains(&flow.completion.fct.0.into())));
     assert_eq!(outcome.totals.drops, 0);
 }
 
@@ -319,7 +319,9 @@ fn a_switch_may_have_more_ports_than_16_bits_count() {
     let flows = format!("2\n0 {} 3 100 1000 0\n{} 1 3 100 1000 0\n", hosts - 1, hosts - 2);
     let outcome = run(&with_tier(&star(hosts, "100Gbps", "1us"), &flows, UNLIMITED, Tier::Off));
     assert_eq!((&outcome.ending, outcome.flows.len()), (&Ending::Done, 2));
-    assert!(outcome.flows.iter().all(|f| u128::from(f.completion.fct.0) == closed_form(1_000, G100, PS_PER_US)));
+    assert!(
+        outcome.flows.in_memory().iter().all(|f| u128::from(f.completion.fct.0) == closed_form(1_000, G100, PS_PER_US))
+    );
 }
 
 /// A row of switches between hosts 0 and 1.

@@ -292,7 +292,7 @@ fn check_outcome(world: &World, outcome: &Outcome) {
     );
     let mut ended = vec![false; world.flows.len()];
     let mut sizes: Vec<u64> = vec![];
-    for record in &outcome.flows {
+    for record in outcome.flows.in_memory() {
         let done = &record.completion;
         assert!(!std::mem::replace(&mut ended[done.token as usize], true), "flow {} ended twice", done.token);
         assert!(done.start + done.fct <= outcome.end, "{done:?} ends after the run: {:?}", outcome.end);
@@ -308,7 +308,7 @@ fn check_outcome(world: &World, outcome: &Outcome) {
             assert!(done.fct >= record.ideal, "slowdown below 1: ideal {:?}, {done:?}", record.ideal);
         }
     }
-    let given_up = outcome.flows.iter().filter(|f| f.completion.end() == FlowEnd::GaveUp).count();
+    let given_up = outcome.flows.in_memory().iter().filter(|f| f.completion.end() == FlowEnd::GaveUp).count();
     assert_eq!(given_up as u64, totals.flows_given_up);
     let lossless = !world.may_lose() && is_roomy(world);
     assert!(!lossless || totals.drops == 0, "{} drops in a lossless fabric", totals.drops);
@@ -363,7 +363,7 @@ fn plain_run(world: &World) -> Outcome {
 
 /// What two runs must have in common if one of them is exact.
 fn visible(outcome: &Outcome) -> impl PartialEq + std::fmt::Debug {
-    let mut done: Vec<Completion> = outcome.flows.iter().map(|flow| flow.completion).collect();
+    let mut done: Vec<Completion> = outcome.flows.in_memory().iter().map(|flow| flow.completion).collect();
     // Records tell of instants, not of the order in them.
     done.sort_by_key(|done| (done.start + done.fct, done.token));
     let stats = |port: &wormhole::simulate::PortReport| PortStats { skipped: Span::ZERO, ..port.stats };
@@ -430,9 +430,9 @@ impl WorldTally {
         if calm && world.max_packets >= ENOUGH_PACKETS && !world.may_deadlock() {
             assert_eq!(bounded.ending, Ending::Done);
             let fcts: BTreeMap<u64, Span> =
-                bounded.flows.iter().map(|flow| (flow.completion.token, flow.completion.fct)).collect();
+                bounded.flows.in_memory().iter().map(|flow| (flow.completion.token, flow.completion.fct)).collect();
             let error = |done: &Completion| (fcts[&done.token].0 as f64 / done.fct.0 as f64 - 1.0).abs();
-            self.errors.extend(plain.flows.iter().map(|flow| error(&flow.completion)));
+            self.errors.extend(plain.flows.in_memory().iter().map(|flow| error(&flow.completion)));
         }
     }
 
@@ -477,7 +477,9 @@ fn written_worlds_are_run_by_the_command_line() {
         let code = wormhole::ending::explain(&outcome) as i32;
         assert_eq!(said.code, Some(code), "seed {seed}: {said:?}");
         let mut table = Vec::new();
-        wormhole::outputs::fct_table(&outcome).write_csv(&mut table).expect("memory");
+        let scenario = usable(world.load(world.acceleration.tier));
+        let rows = wormhole::outputs::fct_table(&scenario, &outcome).expect("flows in memory");
+        rows.write_csv(&mut table).expect("memory");
         let written = std::fs::read(folder.join("out/fct.csv")).expect("fct.csv");
         assert!(written == table, "seed {seed}: {}", String::from_utf8_lossy(&written));
         *ends.entry(outcome.ending.name()).or_default() += 1;

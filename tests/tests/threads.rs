@@ -6,6 +6,7 @@ use wormhole::scenario::{Profile, Scenario};
 use wormhole::simulate::{Outcome, simulate, simulate_memoised};
 use wormhole_kernel::Completion;
 use wormhole_kernel::accel::{Acceleration, Tier};
+use wormhole_tests::shrink::Shrink;
 use wormhole_tests::swarm::for_all_seeds;
 use wormhole_tests::{Rng, load_text, usable};
 
@@ -22,6 +23,8 @@ impl std::fmt::Display for Inputs {
         writeln!(f, "seed {}\n{}\n{}\n{}", self.seed, self.topology, self.flows, self.config)
     }
 }
+
+impl Shrink for Inputs {}
 
 /// Leaves with hosts, joined by spines or in a line; starts, sizes, delays and rates of which many are equal.
 fn inputs(seed: u64) -> Inputs {

@@ -185,7 +185,7 @@ mod tests {
     use wormhole_kernel::{BitRate, NodeId};
 
     fn link(a: u32, b: u32, delay: u64) -> LinkSpec {
-        LinkSpec::new(NodeId(a), NodeId(b), BitRate(100_000_000_000), Span(delay))
+        LinkSpec { a: NodeId(a), b: NodeId(b), rate: BitRate::from_gbps(100), delay: Span(delay), loss: 0 }
     }
 
     #[test]
