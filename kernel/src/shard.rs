@@ -199,18 +199,17 @@ impl<'l> Heads<'l> {
             let is_due = heads.at[shard] == now;
             is_due.then(|| settled(heads.logs[shard][heads.next[shard]].tie, ranks[shard]))
         };
-        for shard in 0..shards {
-            ties[shard] = tie(self, shard, ranks);
+        let ties = &mut ties[..shards];
+        for (shard, first) in ties.iter_mut().enumerate() {
+            *first = tie(self, shard, ranks);
         }
         let mut rank = 0;
-        while let Some(least) = ties[..shards].iter().flatten().min().copied() {
+        while let Some(least) = ties.iter().flatten().min().copied() {
             // What happens in every shard has the same key in all of them: it is one event.
-            for shard in 0..shards {
-                if ties[shard] == Some(least) {
-                    ranks[shard][self.next[shard]] = rank;
-                    self.go_to(shard, self.next[shard] + 1);
-                    ties[shard] = tie(self, shard, ranks);
-                }
+            for (shard, first) in ties.iter_mut().enumerate().filter(|(_, first)| **first == Some(least)) {
+                ranks[shard][self.next[shard]] = rank;
+                self.go_to(shard, self.next[shard] + 1);
+                *first = tie(self, shard, ranks);
             }
             rank += 1;
         }

@@ -149,7 +149,7 @@ fn run<'s, R: Router + Send>(
         cpu: Duration::ZERO,
         begun: Instant::now(),
     };
-    let outcome = run.to_the_end(watch).map(|ending| run.outcome(ending));
+    let outcome = run.run_to_end(watch).map(|ending| run.outcome(ending));
     drop(run);
     let Some(mut outcome) = outcome else { return Ok(None) };
     outcome.memo.bytes = stores.iter().map(RunStore::bytes).sum();
@@ -242,7 +242,7 @@ impl KernelRound {
 
 impl<R: Router + Send> Run<'_, '_, R> {
     /// Runs until it is clear how the run ends; `None` if one kernel has to do it.
-    fn to_the_end(&mut self, watch: &mut dyn Watch) -> Option<Ending> {
+    fn run_to_end(&mut self, watch: &mut dyn Watch) -> Option<Ending> {
         loop {
             let end = self.round();
             self.is_at_stop = end == RoundEnd::StopTime;
