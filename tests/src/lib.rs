@@ -3,8 +3,6 @@
 
 pub mod component;
 pub mod drive;
-#[cfg(not(test))]
-pub mod loom_ring;
 pub mod phases;
 pub mod recurring;
 pub mod simbricks_peer;
