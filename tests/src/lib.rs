@@ -4,8 +4,6 @@
 pub mod component;
 pub mod counting;
 pub mod drive;
-#[cfg(not(test))]
-pub mod loom_ring;
 pub mod phases;
 pub mod recurring;
 pub mod shrink;

@@ -6,7 +6,6 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
-use wormhole_tests::loom_ring::packets_come_whole_and_in_order;
 use wormhole_tests::simbricks_peer::{
     CONNECTER, LISTENER, MEMORY, PACKET, Peer, SYNC, TERMINATE, dial, intro, memory, say,
 };
@@ -107,12 +106,6 @@ fn through_line(frame: &[u8]) -> u64 {
 // Sound peers.
 
 /// Test peer - star - line - test peer: each frame takes what its bytes and the links say, to the picosecond.
-/// The two sides of a ring share memory and no lock.
-#[test]
-fn rings_are_right_under_every_order_of_memory_accesses() {
-    [1, 2].into_iter().for_each(packets_come_whole_and_in_order);
-}
-
 #[test]
 fn two_processes_carry_frames_with_exact_delays() {
     let place = Place::new("chain");

@@ -11,11 +11,12 @@ use std::process::Command;
 const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
 /// Workspaces with a lock file of their own, and the platforms they are for.
-const LOCKED: [(&str, &str); 4] = [
+const LOCKED: [(&str, &str); 5] = [
     ("Cargo.toml", "x86_64-unknown-linux-gnu"),
     ("kernel/firmware/Cargo.toml", "thumbv7em-none-eabihf"),
     ("kernel/firmware/Cargo.toml", "riscv32imac-unknown-none-elf"),
     ("tests/fuzz/Cargo.toml", "x86_64-unknown-linux-gnu"),
+    ("tests/loom/Cargo.toml", "x86_64-unknown-linux-gnu"),
 ];
 
 /// Packages and their dependencies, as cargo has resolved them.
