@@ -248,7 +248,7 @@ fn congestion_controls_end_on_odd_links() {
         {
             let scenario = usable(load_text(
                 &star(3, rate, delay),
-                "2\n0 2 3 100 3000 0\n1 2 3 100 3000 0\n",
+                "2\n0 2 3 100 2000 0\n1 2 3 100 2000 0\n",
                 &format!("CC_MODE {mode}"),
             ));
             let outcome = run(&scenario);
