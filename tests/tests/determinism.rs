@@ -324,7 +324,8 @@ fn looking_on_changes_nothing() {
 // Files.
 
 /// Keys of `summary.json` that tell of the machine.
-const OF_THE_MACHINE: [&str; 4] = ["cpu_s", "wall_s", "packet_hops_per_cpu_s", "peak_rss_mb"];
+const OF_THE_MACHINE: [&str; 8] =
+    ["threads", "load_s", "setup_s", "cpu_s", "wall_s", "outputs_s", "packet_hops_per_cpu_s", "peak_rss_mb"];
 
 /// Random worlds among what is run.
 const WORLDS: u64 = 8;
@@ -359,6 +360,7 @@ fn golden_runs(place: &Path) -> Vec<(String, PathBuf, String)> {
         "link-down",
         format!("{} --link-events {}", case("c23_link_down"), case_file("c23_link_down", "events.txt").display()),
     );
+    add("shards", reference("c1_ring16_hpcc") + " --accel off");
     add("job", "gpt-13b-128 --parquet --trace out/trace.json".into());
     runs
 }
@@ -428,7 +430,7 @@ fn files_are_those_of_every_other_build() {
 }
 
 /// Options that change how a run is made, and nothing of what comes of it.
-const SAME: [&str; 2] = ["", ""];
+const SAME: [&str; 4] = ["--threads 1", "--threads 1", "--threads 2", "--threads 8"];
 
 /// Runs of one build, one beside the other.
 #[test]
