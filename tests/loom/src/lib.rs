@@ -28,8 +28,8 @@ const SLOT: usize = layout::SLOT_HEADER + shm::WORD;
 const PACKETS: u64 = 3;
 
 /// A producer sends numbered packets through a ring of so many slots while a consumer takes them: they come whole, in
-/// order, with their stamps, however the accesses of the two sides mix. Gives how many of the orders that were tried had
-/// the consumer take something while the producer was still at work.
+/// order, with their stamps, however the accesses of the two sides mix. Gives how many of the orders that were tried
+/// had the consumer take something while the producer was still at work.
 ///
 /// # Panics
 /// If they do not.

@@ -17,8 +17,8 @@ pub(crate) struct AtomicU64 {
 
 impl AtomicU64 {
     /// Of a word at which both sides look before either writes, loom keeps in mind the last look only, and misses
-    /// orders. So there a look also writes what it reads, and a write also reads. A look sees the latest value then, and
-    /// that is no loss: that an earlier one is seen is the same as looking earlier.
+    /// orders. So there a look also writes what it reads, and a write also reads. A look sees the latest value then,
+    /// and that is no loss: that an earlier one is seen is the same as looking earlier.
     pub(crate) fn load(&self, ordering: Ordering) -> u64 {
         if self.is_contended { self.word.fetch_or(0, ordering) } else { self.word.load(ordering) }
     }

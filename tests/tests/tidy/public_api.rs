@@ -1,7 +1,7 @@
 //! The public API of the libraries, item by item, as it was last agreed to: no change of it goes in unseen.
 //!
-//! `UPDATE_API=1 cargo test -p wormhole-tests --test tidy` writes the lists anew. Until 1.0 an item that goes or changes
-//! raises the minor number of the version, one that comes the patch number; that is for who reviews the list to see.
+//! `UPDATE_API=1 cargo test -p wormhole-tests --test tidy` writes the lists anew. Until 1.0 an item that goes or
+//! changes raises the minor number of the version, one that comes the patch number: who reviews the list sees to that.
 
 use super::root;
 use public_api::Builder;
