@@ -21,8 +21,8 @@ use wormhole_kernel::accel::{Acceleration, Tier};
 const CCAS: [&str; 3] = ["hpcc", "dcqcn", "timely"];
 
 /// Columns of an accelerated run.
-const COLUMNS: &str = "flows | packet-hops | events executed | event ratio | CPU s | wall s | M packet-hops/s | peak MB | \
-                       patterns | distinct | hits | records kB";
+const COLUMNS: &str = "flows | packet-hops | events executed | event ratio | CPU s | wall s | M packet-hops/s | \
+                       peak MB | patterns | distinct | hits | records kB";
 
 /// Columns of its comparison with the plain run.
 const COLUMNS_WITH_PLAIN: &str = "plain events | event ratio | plain CPU s | CPU ratio | wall ratio | \

@@ -109,8 +109,8 @@ pub fn stars(count: usize, bytes: u64) -> Scenario {
     scenario(Profile::Ps, Graph { nodes, links }, flows, AnyCca::Hpcc(Hpcc::new(HpccConfig::default())))
 }
 
-/// Rounds of an incast of 1 MB from each of so many hosts to one more, around one switch: DCTCP in profile `ps`. They are
-/// far enough apart.
+/// Rounds of an incast of 1 MB from each of so many hosts to one more, around one switch, far enough apart: DCTCP in
+/// profile `ps`.
 pub fn incasts(senders: usize, rounds: u64) -> Scenario {
     const BYTES: u64 = 1_000_000;
     let apart = Span::from_us(1_000 + 2 * senders as u64 * BYTES * 8 / 100_000);

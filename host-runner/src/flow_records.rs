@@ -1,5 +1,5 @@
-//! The flows of a run that have ended, in order of completion: the latest in memory, and if there is a file for them all
-//! before in that. So memory does not grow with their number.
+//! The flows of a run that have ended, in order of completion: the latest in memory, and all before in a file, if there
+//! is one for them. So memory does not grow with their number.
 
 use crate::workload::messages::MessageName;
 use bytemuck::{Pod, Zeroable};
@@ -144,8 +144,8 @@ impl FlowRecords {
         Ok(rows.iter().map(Row::record).collect())
     }
 
-    /// The number of each. A flow of the list has its token; behind those so many listed ones, the flows of jobs have the
-    /// places of their names among each other: so a flow has the same number in every run that comes as far.
+    /// The number of each. A flow of the list has its token; behind those so many listed ones, the flows of jobs have
+    /// the places of their names among each other: so a flow has the same number in every run that comes as far.
     ///
     /// # Errors
     /// Those of the file.

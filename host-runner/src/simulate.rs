@@ -166,8 +166,8 @@ pub trait Watch {
         let _ = did;
     }
 
-    /// A file for flows that have ended, empty and nobody else's: then memory does not grow with their number. Asked for
-    /// before the run.
+    /// A file for flows that have ended, empty and nobody else's: then memory does not grow with their number. Asked
+    /// for before the run.
     fn flows_file(&mut self) -> Option<File> {
         None
     }

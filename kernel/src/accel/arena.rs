@@ -30,8 +30,8 @@ const CLASSES: usize = 64;
 const LOOKED_AT: usize = 8;
 
 /// Blocks lie one after the other. Each is led by a word that tells its length and whether it is in use. Free ones are
-/// in lists by their size, the one freed last in front; its second word is the next one. Free neighbours are joined when
-/// there is cause to hope for much of it: then all blocks are walked through.
+/// in lists by their size, the one freed last in front; its second word is the next one. Free neighbours are joined
+/// when there is cause to hope for much of it: then all blocks are walked through.
 pub(crate) struct Arena<'a> {
     words: &'a mut [u64],
     /// Beyond this word nothing has ever been given out.
