@@ -207,7 +207,9 @@ mod tests {
         let weights = Weights { nodes: vec![5; 12], links: vec![5; 12] };
         for shards in [2, 3, 4] {
             let cut = Cut::across(&links, &weights, shards);
-            assert_eq!(cut.lookahead, Some(Span(100)));
+            let crossing = |link: &&LinkSpec| cut.owners[link.a.index()] != cut.owners[link.b.index()];
+            let least = links.iter().filter(crossing).map(|link| link.delay).min();
+            assert!(least > Some(Span::ZERO) && cut.lookahead == least, "{shards} shards: {cut:?}");
             for shard in 0..shards as u8 {
                 let own = cut.owners.iter().filter(|&&owner| owner == shard).count();
                 assert!(own >= 12 / shards - 1, "{shards} shards: {:?}", cut.owners);
