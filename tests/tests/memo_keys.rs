@@ -674,7 +674,8 @@ fn ends(seen: &Seen) -> Vec<(u64, SimTime, Span, u64, Span)> {
 #[test]
 fn what_has_equal_keys_has_equal_futures() {
     let (mut hits, mut complete, mut runs, mut met_anew) = (0, 0, 0, 0);
-    for_all_seeds(100, any, |scenario| {
+    // In about 1 of 14; few seeds would be a matter of luck.
+    for_all_seeds(400, any, |scenario| {
         let other = relabelled(scenario);
         let plain = [scenario, &other].map(|s| s.with_models(Drive { tier: Tier::Off, plan: None, memo: None }));
         assert_eq!(ends(&plain[0]), ends(&plain[1]), "it is the same under other names");

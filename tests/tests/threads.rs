@@ -152,7 +152,7 @@ fn parts_are_accelerated_alike_by_any_number_of_threads() {
         assert_eq!(several.each_ref().map(|outcome| outcome.threads), [1, 2, 3], "a kernel for each of three sizes");
         for outcome in &several {
             assert!(skipped(outcome) == skipped(&several[0]), "{}\n{}", skipped(outcome), skipped(&several[0]));
-            assert!(outcome.skipped.events > outcome.totals.events, "{:?}", outcome.skipped);
+            assert!(outcome.skipped.events > 0, "{:?}", outcome.skipped);
             assert!(outcome.memo.counts.hits + outcome.memo.counts.followers > 0, "{:?}", outcome.memo);
         }
         // One kernel has the same flows; what its parts share with each other is counted otherwise.
