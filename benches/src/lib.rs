@@ -89,8 +89,8 @@ pub fn permutation(k: usize, bytes: u64) -> Scenario {
     scenario(Profile::Ns3, graph, flows, hpcc)
 }
 
-/// Eight rails of 16 hosts on a fat-tree of 8-port switches: every host sends `bytes` to the eighth after it, under HPCC
-/// in profile `ps`. The flows of the reference run `d2_rail128_hpcc`.
+/// Eight rails of 16 hosts on a fat-tree of 8-port switches: every host sends `bytes` to the eighth after it, under
+/// HPCC in profile `ps`. The flows of the reference run `d2_rail128_hpcc`.
 pub fn rails(bytes: u64) -> Scenario {
     let rail = |first: usize| (0..16).map(move |place| flow(first + 8 * place, first + 8 * ((place + 1) % 16), bytes));
     scenario(Profile::Ps, fat_tree(8), (0..8).flat_map(rail).collect(), AnyCca::Hpcc(Hpcc::new(HpccConfig::default())))

@@ -108,8 +108,8 @@ pub struct FlowRecords {
 }
 
 impl FlowRecords {
-    /// None so far. `sorts`: those that end in one instant are put in the order of their names, so that it does not depend
-    /// on how they were simulated.
+    /// None so far. `sorts`: those that end in one instant are put in the order of their names, so that it does not
+    /// depend on how they were simulated.
     pub(crate) fn new(sorts: bool) -> FlowRecords {
         FlowRecords { sorts, ..FlowRecords::default() }
     }

@@ -6,16 +6,16 @@
 //! heard of each other (conservative parallel simulation, as Unison does it).
 //!
 //! # Order
-//! The order of events is that of one kernel, to the last tie. Of two events of one instant and delay the one goes first
-//! that was scheduled first, and within a window no shard knows what the others schedule in the same instant. So places
-//! in it are *provisional* within a window: they name the event that scheduled, by its number in the shard's log of the
-//! window. When the window is over, [`rank_events`] brings the logs of all shards into one order, instant by instant, and
-//! every shard [ends it](Kernel::close_window): what is pending gets the place that it has among all.
+//! The order of events is that of one kernel, to the last tie. Of two events of one instant and delay the one goes
+//! first that was scheduled first, and within a window no shard knows what the others schedule in the same instant. So
+//! places in it are *provisional* within a window: they name the event that scheduled, by its number in the shard's log
+//! of the window. When the window is over, [`rank_events`] brings the logs of all shards into one order, instant by
+//! instant, and every shard [ends it](Kernel::close_window): what is pending gets the place that it has among all.
 //!
 //! # Calling order
 //! 1. In each kernel: [`add_flow`](Kernel::add_flow) for all flows, in the same order; then
-//!    [`become_shard`](Kernel::become_shard). Link changes, frames from outside and acceleration are not for shards, nor
-//!    links that lose frames, nor models whose state is of the whole fabric, as ns-3's coins are.
+//!    [`become_shard`](Kernel::become_shard). Link changes, frames from outside and acceleration are not for shards,
+//!    nor links that lose frames, nor models whose state is of the whole fabric, as ns-3's coins are.
 //! 2. [`run_window`](Kernel::run_window) in each, to the same end, no later than the time of the next event anywhere
 //!    plus the lookahead.
 //! 3. [`rank_events`] over all logs, [`close_window`](Kernel::close_window) in each shard, and
@@ -420,8 +420,8 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
         }
     }
 
-    /// What every shard does next in an event that happens in all of them has the same place in each, whatever they have
-    /// done in it so far.
+    /// What every shard does next in an event that happens in all of them has the same place in each, whatever they
+    /// have done in it so far.
     pub(crate) fn begin_common_step(&mut self) {
         if self.shard.is_some() {
             self.clock.skip_to(Place::next_event(self.clock.place()));
@@ -462,8 +462,8 @@ mod tests {
 
     #[test]
     fn events_of_one_instant_are_ranked_by_delay_and_then_by_the_rank_of_what_scheduled_them() {
-        // At 10 the first event of the second shard comes first. So what it has scheduled for 14 comes first there, too,
-        // but for what was scheduled earlier.
+        // At 10 the first event of the second shard comes first. So what it has scheduled for 14 comes first there,
+        // too, but for what was scheduled earlier.
         let first = [known(10, 7, 1), known(14, 20, 0), scheduled(14, 4, 0, 0), scheduled(14, 4, 0, 1)];
         let second = [known(10, 7, 0), scheduled(14, 4, 0, 1)];
         assert_eq!(ranks(&[&first, &second]), [&[1, 0, 2, 3][..], &[0, 1]]);

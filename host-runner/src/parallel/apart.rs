@@ -79,8 +79,8 @@ impl Parts {
         (0..self.frames.len()).filter(|&part| self.frames[part] > 0)
     }
 
-    /// Gives groups of parts, each with its load, to kernels: the largest first, each to whom has least. Gives what every
-    /// kernel has to do, too.
+    /// Gives groups of parts, each with its load, to kernels: the largest first, each to whom has least. Gives what
+    /// every kernel has to do, too.
     fn share_out(&self, mut groups: Vec<(u64, Vec<usize>)>, kernels: usize) -> (Cut, Vec<u64>) {
         groups.sort_by_key(|(load, parts)| (Reverse(*load), parts[0]));
         let (mut loads, mut of_part) = (vec![0; kernels], vec![0; self.leaders.len()]);

@@ -1,7 +1,8 @@
 //! Runs a scenario with several kernels, on as many threads as the user allows.
 //!
 //! * `cut`: which kernel simulates which nodes.
-//! * `apart`: parts of the fabric that exchange no traffic, each simulated as if there were no other, accelerated or not.
+//! * `apart`: parts of the fabric that exchange no traffic, each simulated as if there were no other, accelerated or
+//!   not.
 //! * `windows`: a fabric that all flows share, cut into shards that hear of each other window by window.
 //!
 //! What comes of a run depends neither on the number of threads nor on which of them is faster. In windows the order of

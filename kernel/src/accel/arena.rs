@@ -37,7 +37,7 @@ pub(crate) struct Arena<'a> {
     /// Beyond this word nothing has ever been given out.
     used: usize,
     /// First free block of each class: one more than where it is, or 0.
-    free: [u32; CLASSES],
+    free: &'a mut [u32],
     /// Which classes have one.
     has_free: u64,
     /// Words that have been given back or cut off since neighbours were joined.
@@ -62,17 +62,18 @@ fn class(size: usize) -> usize {
 impl<'a> Arena<'a> {
     /// No memory at all.
     pub(crate) fn empty() -> Arena<'a> {
-        Arena { words: &mut [], used: 0, free: [0; CLASSES], has_free: 0, freed: 0 }
+        Arena { words: &mut [], used: 0, free: &mut [], has_free: 0, freed: 0 }
     }
 
     pub(crate) const fn words(words: usize) -> usize {
-        words_for::<u64>(words)
+        words_for::<u64>(words) + if words > 0 { words_for::<u32>(CLASSES) } else { 0 }
     }
 
     pub(crate) fn carve(carver: &mut Carver<'a>, words: usize) -> Result<Self, CapacityError> {
         // Blocks are named by 32-bit numbers.
         let words = if words > u32::MAX as usize { u32::MAX as usize } else { words };
-        Ok(Arena { words: carver.take(words)?, ..Arena::empty() })
+        let free = carver.take(if words > 0 { CLASSES } else { 0 })?;
+        Ok(Arena { words: carver.take(words)?, free, ..Arena::empty() })
     }
 
     /// Another block with the same words and room for so many more behind them, if there is room.
@@ -113,6 +114,9 @@ impl<'a> Arena<'a> {
 
     /// Takes a free block of that size out of its list, cut off from a larger one if need be.
     fn reuse(&mut self, size: usize) -> Option<usize> {
+        if self.has_free == 0 {
+            return None;
+        }
         let own = class(size);
         let larger = self.has_free & !((2u64 << own).wrapping_sub(1));
         let larger = Some(larger.trailing_zeros() as usize).filter(|class| *class < CLASSES && own + 1 < CLASSES);
@@ -166,7 +170,8 @@ impl<'a> Arena<'a> {
 
     /// Joins all free neighbours, and lists what is free anew.
     fn join_neighbours(&mut self) {
-        (self.free, self.has_free, self.freed) = ([0; CLASSES], 0, 0);
+        self.free.fill(0);
+        (self.has_free, self.freed) = (0, 0);
         let (mut at, mut free_from) = (0, None);
         while at < self.used {
             let head = self.words[at];
