@@ -114,7 +114,7 @@ fn run(scenario: &Scenario, tier: Tier) -> Result<Outcome, Vec<Refusal>> {
 }
 
 fn completions(outcome: &Outcome) -> Vec<Completion> {
-    outcome.flows.iter().map(|flow| flow.completion).collect()
+    outcome.flows.in_memory().iter().map(|flow| flow.completion).collect()
 }
 
 /// Runs a scenario for a while, with and without exact acceleration: if both end, they end alike.
