@@ -182,7 +182,7 @@ impl<'s> Traffic<'s> {
         self.add_some(kernel, |_| true)
     }
 
-    /// Adds those flows of the list that `belongs` says: of several kernels each has its own, or all have all.
+    /// Adds those flows of the list that `belongs` says: of several kernels each has its own.
     ///
     /// # Errors
     /// Everything the kernel refuses.

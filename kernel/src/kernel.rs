@@ -359,7 +359,7 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
 
     /// When something happens next, if anything does.
     pub fn next_event_time(&self) -> Option<SimTime> {
-        let next = self.next_timer.min(self.lanes.first().1);
+        let (next, _) = self.next_due();
         (next != EventKey::NEVER).then_some(next.at)
     }
 
@@ -612,9 +612,7 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
             {
                 return stop;
             }
-            let (lane, lane_due) = self.lanes.first();
-            let from_lane = lane_due < self.next_timer;
-            let next = if from_lane { lane_due } else { self.next_timer };
+            let (next, lane) = self.next_due();
             if next.at > limit || next.at == EventKey::NEVER.at {
                 return Ok(self.end_of_run(limit, next));
             }
@@ -623,15 +621,27 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
             }
             budget -= 1;
             self.clock.advance(next);
-            self.totals.events += 1;
-            if from_lane {
-                self.lane_due(lane);
-            } else {
-                self.timer_due();
-            }
+            self.execute(lane);
             if self.on_wire == 0 && self.wakes == 0 && self.is_stalled() {
                 return Ok(Step::Stalled);
             }
+        }
+    }
+
+    /// When something happens next, and the lane it is in unless it is a timer.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    pub(crate) fn next_due(&self) -> (EventKey, Option<usize>) {
+        let (lane, lane_due) = self.lanes.first();
+        if lane_due < self.next_timer { (lane_due, Some(lane)) } else { (self.next_timer, None) }
+    }
+
+    /// Lets the head of a lane or the earliest timer happen; the clock has come to it.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    pub(crate) fn execute(&mut self, lane: Option<usize>) {
+        self.totals.events += 1;
+        match lane {
+            Some(lane) => self.lane_due(lane),
+            None => self.timer_due(),
         }
     }
 
@@ -666,7 +676,7 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
 
     /// Whether something else is due in this instant.
     pub(crate) fn has_more_now(&self) -> bool {
-        self.next_timer.min(self.lanes.first().1).at <= self.now()
+        self.next_due().0.at <= self.now()
     }
 
     /// Whether outputs or frames have no room for another event.

@@ -40,7 +40,8 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         state.sent_bytes += bytes as u64;
         self.on_wire += 1;
         self.observer.transmit(self.clock.now(), port, packet);
-        // An end that proves to be of interest later costs more than one that proves to be of none.
+        // An end that proves to be of interest later costs more than one that proves to be of none. So what was waited
+        // for three times in a row is an event from the beginning.
         let state = &mut self.ports[port.index()];
         let is_usual = state.waited & 7 == 7;
         state.waited <<= 1;

@@ -95,8 +95,7 @@ pub(crate) struct Port {
     pub(crate) crosses: u8,
     /// Whether the end of the transmission is an event: it is if something may wait for it.
     pub(crate) awaits_done: u8,
-    /// Whether something waited for the end of the present or the last transmission: then it is likely that it will be
-    /// waited for the next one, too.
+    /// Bit n: something waited for the end of the transmission n before the present one.
     pub(crate) waited: u8,
     pad: [u8; 2],
     pub(crate) queue_byte_ns: u64,

@@ -280,21 +280,14 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
             {
                 return stop;
             }
-            let (lane, lane_due) = self.lanes.first();
-            let from_lane = lane_due < self.next_timer;
-            let next = if from_lane { lane_due } else { self.next_timer };
+            let (next, lane) = self.next_due();
             if next.at >= end {
                 return Ok(Step::Reached);
             }
             let Some(shard) = &self.shard else { return Ok(Step::Reached) };
             let first = Place::first_of(shard.log.len);
             self.clock.advance_at(next, first);
-            self.totals.events += 1;
-            if from_lane {
-                self.lane_due(lane);
-            } else {
-                self.timer_due();
-            }
+            self.execute(lane);
             self.log_event(next)?;
         }
     }

@@ -52,7 +52,7 @@ pub(crate) fn simulate(
     memo: Option<&mut Memo>,
     watch: &mut dyn Watch,
 ) -> Result<Option<Outcome>, Vec<Refusal>> {
-    let Some(threads) = scenario.threads.filter(|_| can_be_cut(scenario)) else { return Ok(None) };
+    let Some(threads) = scenario.threads.filter(|&threads| can_be_cut(scenario, threads)) else { return Ok(None) };
     let threads = threads.min(MOST_SHARDS);
     match scenario.routing {
         Routing::Ecmp | Routing::DModK => {
@@ -63,12 +63,14 @@ pub(crate) fn simulate(
 }
 
 /// Whether kernels that each have a part of the fabric could have the results of one.
-fn can_be_cut(scenario: &Scenario) -> bool {
+fn can_be_cut(scenario: &Scenario, threads: usize) -> bool {
+    // Parts that are accelerated have kernels of their own on one thread, too.
+    let is_of_use = threads > 1 || scenario.acceleration.tier != Tier::Off;
     // What jobs begin begins at once, anywhere. ns-3's coins are one sequence for the whole fabric.
     let is_local = scenario.jobs.is_empty() && scenario.profile == Profile::Ps && !scenario.plugins.concern_switches();
     // Senders and receivers of packets that are sent again would have to know of each other at once.
     let is_lossless = scenario.link_events.is_empty() && scenario.links.iter().all(|link| link.loss == 0);
-    is_local && is_lossless && scenario.flows.len() <= MOST_FLOWS
+    is_of_use && is_local && is_lossless && scenario.flows.len() <= MOST_FLOWS
 }
 
 /// The cut of a scenario, if there is one to be made.
@@ -76,14 +78,11 @@ fn cut<R: Router>(scenario: &Scenario, threads: usize, weights: &Weights) -> Opt
     let skips = scenario.acceleration.tier != Tier::Off;
     // A packet that chooses its path may leave its part.
     let apart = R::PER_FLOW.then(|| apart::parts(scenario, weights));
-    match (skips, apart) {
-        (true, apart) => apart?.by_kind(),
-        (false, _) if threads < 2 => None,
-        (false, apart) => {
-            let apart = apart.and_then(|parts| parts.in_equal_shares(threads));
-            Some(apart.unwrap_or_else(|| Cut::across(&scenario.links, weights, threads)))
-        }
+    if skips {
+        return apart?.by_kind();
     }
+    let apart = apart.and_then(|parts| parts.in_equal_shares(threads));
+    Some(apart.unwrap_or_else(|| Cut::across(&scenario.links, weights, threads)))
 }
 
 fn run<'s, R: Router + Send>(
@@ -126,7 +125,10 @@ fn run<'s, R: Router + Send>(
             // A kernel has what happens at its nodes, and that is all that it would ever know.
             None => traffic.add_some(&mut kernel, |flow| owns(flow.src))?,
             Some(_) => {
-                traffic.add_some(&mut kernel, |_| true)?;
+                match index {
+                    0 => traffic.add_list(&mut kernel)?,
+                    _ => add_as_before(scenario, &mut kernel)?,
+                }
                 kernel.become_shard(of_shard, &WINDOW_LIMITS, owns).map_err(refused)?;
             }
         }
@@ -158,6 +160,12 @@ fn run<'s, R: Router + Send>(
         stores.into_iter().for_each(|store| memo.end(&outcome.memo.counts, store));
     }
     Ok(Some(outcome))
+}
+
+/// Adds the flows of the list to another kernel. What the first one has taken this one takes.
+fn add_as_before<R: Router>(scenario: &Scenario, kernel: &mut PartKernel<'_, '_, R>) -> Result<(), Vec<Refusal>> {
+    let add = |flow| kernel.add_flow(flow).map(drop);
+    scenario.flows.iter().try_for_each(add).map_err(|error| vec![Refusal { flow: None, error }])
 }
 
 /// Memory of a kernel, of what it is besides as a shard, and of its records.

@@ -437,19 +437,12 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         self.next_timer = EventKey::NEVER;
         self.restore(state, 0);
         loop {
-            let (lane, lane_due) = self.lanes.first();
-            let from_lane = lane_due < self.next_timer;
-            let next = lane_due.min(self.next_timer);
+            let (next, lane) = self.next_due();
             if next >= present.current() || self.must_stop_on_the_way(next.at < present.now()) {
                 break;
             }
             self.clock.advance(next);
-            self.totals.events += 1;
-            if from_lane {
-                self.lane_due(lane)
-            } else {
-                self.timer_due()
-            }
+            self.execute(lane);
             if accelerates {
                 self.look_at_end_of_instant();
             }

@@ -43,6 +43,22 @@ pub fn check_findings(text: &str, found: &Diagnostics, is_accepted: bool) {
     assert_eq!(found.has_errors(), found.all().iter().any(|finding| finding.severity == Severity::Error));
 }
 
+/// Checks a workload in a format that `parse` reads: what is found in it, and the job if it is accepted.
+///
+/// # Panics
+/// If something does not hold.
+pub fn check_workload(data: &[u8], parse: impl FnOnce(&str, &mut Diagnostics) -> Option<Job>) {
+    let mut bytes = Unstructured::new(data);
+    let options = options(&mut bytes);
+    let text = text(bytes.take_rest());
+    let mut found = Diagnostics::of("workload");
+    let job = parse(&text, &mut found);
+    check_findings(&text, &found, job.is_some());
+    if let Some(job) = job {
+        check_job(&job, &options);
+    }
+}
+
 /// Checks that a job names only what there is, and that it can be run.
 ///
 /// # Panics
