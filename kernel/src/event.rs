@@ -172,6 +172,11 @@ impl Place {
         u64::from(rank) << Self::NTH_BITS | self.nth
     }
 
+    /// The provisional count if the `first` event had the number 0.
+    pub(crate) fn since(self, first: usize) -> u64 {
+        Self::first_of(self.event - first) + self.nth
+    }
+
     /// The count of the first thing that an event schedules.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn first_of(event: usize) -> u64 {

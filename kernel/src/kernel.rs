@@ -360,6 +360,7 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
     /// When something happens next, if anything does.
     pub fn next_event_time(&self) -> Option<SimTime> {
         let (next, _) = self.next_due();
+        let next = self.shard.as_ref().map_or(next, |shard| next.min(shard.next_import));
         (next != EventKey::NEVER).then_some(next.at)
     }
 
@@ -749,7 +750,7 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn schedule(&mut self, event: Event, key: EventKey) {
         let timer = self.timers.timer(event);
-        self.note_timer(timer);
+        self.note_timer(timer, key.at);
         let replaces_first = self.next_timer < key && self.events.pending(timer) == Some(self.next_timer);
         self.events.schedule(timer, key);
         self.next_timer =

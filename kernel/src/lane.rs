@@ -343,54 +343,6 @@ impl Lanes {
             }
         }
     }
-
-    /// Puts a frame from elsewhere into its lane, if there is one. They come in order.
-    pub(crate) fn weave(&mut self, packets: &mut PacketPool<'_>, id: PacketId, weave: &mut Weave) -> bool {
-        let arrival = packets.get(id).arrival;
-        let lane = arrival.tie.delay().and_then(|delay| self.find(LaneKind::Arrival, delay, &mut weave.hint));
-        let Some(lane) = lane else { return false };
-        let state = &mut self.lanes[lane];
-        let mut before = weave.last(state);
-        let mut next = if before == NONE { state.head } else { packets.get(PacketId(before)).next };
-        while next != NONE && packets.get(PacketId(next)).arrival < arrival {
-            before = next;
-            next = packets.get(PacketId(next)).next;
-        }
-        packets.get_mut(id).next = next;
-        match before {
-            NONE => state.head = id.0,
-            _ => packets.get_mut(PacketId(before)).next = id.0,
-        }
-        if next == NONE {
-            state.tail = id.0;
-        }
-        weave.put(state, id.0);
-        if before == NONE {
-            self.set_due(lane, arrival);
-        }
-        true
-    }
-}
-
-/// Where frames from elsewhere went last, by the delay of their lane: lanes move as new ones come up.
-#[derive(Default)]
-pub(crate) struct Weave {
-    last: heapless::Vec<(Span, u32), LANES>,
-    hint: u8,
-}
-
-impl Weave {
-    fn last(&self, lane: &Lane) -> u32 {
-        self.last.iter().find(|(delay, _)| *delay == lane.delay).map_or(NONE, |(_, last)| *last)
-    }
-
-    fn put(&mut self, lane: &Lane, id: u32) {
-        match self.last.iter_mut().find(|(delay, _)| *delay == lane.delay) {
-            Some((_, last)) => *last = id,
-            // A lane that is not remembered is searched from its head.
-            None => drop(self.last.push((lane.delay, id))),
-        }
-    }
 }
 
 /// What lanes are lists of.

@@ -49,7 +49,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             self.await_tx_done(port, bytes, time);
         }
         if self.ports[port.index()].crosses != 0 {
-            return self.depart(port, id);
+            return self.depart(id);
         }
         self.await_arrival(port, id, bytes, time + delay);
     }
@@ -102,9 +102,9 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
 
     /// Too many different delays are about: the port keeps its frames itself, the oldest has a timer.
     #[cold]
-    pub(crate) fn push_own_lane(&mut self, port: PortId, id: PacketId) {
+    fn push_own_lane(&mut self, port: PortId, id: PacketId) {
         let arrival = self.packets.get(id).arrival;
-        self.note_timer(self.timers.timer(Event::Arrive(port)));
+        self.note_timer(self.timers.timer(Event::Arrive(port)), arrival.at);
         let first = self.ports[port.index()].lane.is_empty();
         self.ports[port.index()].lane.push(&mut self.packets, id);
         if first {
@@ -148,7 +148,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
 
     /// A frame reaches the other end of its wire.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
-    fn frame_arrives(&mut self, id: PacketId) {
+    pub(crate) fn frame_arrives(&mut self, id: PacketId) {
         self.on_wire -= 1;
         let port = self.packets.get(id).ingress();
         let Port { node, at_host, lossy, .. } = self.ports[port.index()];

@@ -275,6 +275,25 @@ impl PacketList {
         self.tail = id;
     }
 
+    /// Puts a frame in order of arrival into a list that is in that order, behind `after`.
+    pub(crate) fn insert(&mut self, pool: &mut PacketPool<'_>, after: Option<PacketId>, id: PacketId) {
+        let arrival = pool.get(id).arrival;
+        let mut before = after;
+        let mut next = after.map_or(self.head, |after| PacketId(pool.get(after).next));
+        while next.is_some() && pool.get(next).arrival < arrival {
+            before = Some(next);
+            next = PacketId(pool.get(next).next);
+        }
+        pool.get_mut(id).next = next.0;
+        match before {
+            None => self.head = id,
+            Some(before) => pool.get_mut(before).next = id.0,
+        }
+        if next.is_none() {
+            self.tail = id;
+        }
+    }
+
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn pop(&mut self, pool: &PacketPool<'_>) -> Option<PacketId> {
         let id = self.head()?;

@@ -10,7 +10,9 @@
 //! first that was scheduled first, and within a window no shard knows what the others schedule in the same instant. So
 //! places in it are *provisional* within a window: they name the event that scheduled, by its number in the shard's log
 //! of the window. When the window is over, [`rank_events`] brings the logs of all shards into one order, instant by
-//! instant, and every shard [ends it](Kernel::close_window): what is pending gets the place that it has among all.
+//! instant, and every shard [ends it](Kernel::close_window): it keeps the ranks, and whatever was scheduled in the
+//! window has the place that it has among all. Most of what is pending learns its place only when it is next: windows
+//! are short, and all that is on wires is pending.
 //!
 //! # Calling order
 //! 1. In each kernel: [`add_flow`](Kernel::add_flow) for all flows, in the same order; then
@@ -30,11 +32,10 @@ use crate::error::CapacityError;
 use crate::event::{Event, EventKey, Place, Tie, TimerId};
 use crate::ids::{NodeId, PacketId, PortId, QpId};
 use crate::kernel::{Kernel, Step};
-use crate::lane::Weave;
 use crate::memory::{Carver, words_for};
 use crate::models::Models;
 use crate::observer::Observer;
-use crate::packet::Packet;
+use crate::packet::{Packet, PacketList, PacketPool};
 use crate::queue::EventQueue;
 use crate::units::SimTime;
 use bytemuck::{Pod, Zeroable};
@@ -51,8 +52,12 @@ pub struct ShardLimits {
 }
 
 impl ShardLimits {
-    /// Events of a window that can be told apart.
-    pub const MOST_EVENTS: usize = Place::EVENTS;
+    /// Events of a window that can be told apart, after as many of earlier ones.
+    pub const MOST_EVENTS: usize = Place::EVENTS / 2;
+
+    fn events(&self) -> usize {
+        self.events.min(Self::MOST_EVENTS)
+    }
 }
 
 /// A frame on its way to another shard.
@@ -60,16 +65,19 @@ impl ShardLimits {
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 pub struct Departure {
     frame: Packet,
+    /// As many as the frame has; the others mean nothing.
     hops: [IntHop; MAX_INT_HOPS],
-    /// The port that has sent it.
-    port: PortId,
-    pad: u32,
 }
 
 impl Departure {
     /// The port it arrives at.
     pub fn ingress(&self) -> PortId {
         self.frame.ingress()
+    }
+
+    /// When it arrives there.
+    pub fn at(&self) -> SimTime {
+        self.frame.arrival.at
     }
 
     /// Its arrival, given the ranks of the shard that it comes from.
@@ -93,9 +101,35 @@ pub(crate) struct Shard<'a> {
     foreign: &'a mut [u8],
     log: Log<'a, EventKey>,
     departures: Log<'a, Departure>,
+    /// Timers that are due after the window.
     timers: Log<'a, TimerId>,
     /// End of the window.
     end: SimTime,
+    /// Ranks of the events of windows that are over; those of this window are numbered from there on.
+    ranks: Log<'a, u32>,
+    /// Frames that have come from other shards, first to last, and when the first of them arrives.
+    imports: PacketList,
+    pub(crate) next_import: EventKey,
+}
+
+impl Shard<'_> {
+    /// A key with its final place, if it was scheduled in a window that is over.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    fn settled(&self, key: EventKey) -> EventKey {
+        EventKey { tie: settled(key.tie, self.ranks.items()), ..key }
+    }
+
+    /// A tie as others know it: provisional places count from the beginning of the window.
+    fn in_window(&self, tie: Tie) -> Tie {
+        Place::of(tie).map_or(tie, |place| tie.with_count(place.since(self.ranks.len)))
+    }
+}
+
+/// Where the next event comes from.
+enum Source {
+    Lane(usize),
+    Timer,
+    Import,
 }
 
 /// A list of bounded length.
@@ -110,12 +144,19 @@ impl<'a, T: Pod> Log<'a, T> {
         Ok(Log { items: carver.take(limit)?, len: 0, what })
     }
 
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn push(&mut self, item: T) -> Result<(), CapacityError> {
+        *self.add()? = item;
+        Ok(())
+    }
+
+    /// Adds an item, which is what was there before.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    fn add(&mut self) -> Result<&mut T, CapacityError> {
         let limit = self.items.len();
         let slot = self.items.get_mut(self.len).ok_or(CapacityError { what: self.what, limit })?;
-        *slot = item;
         self.len += 1;
-        Ok(())
+        Ok(slot)
     }
 
     fn items(&self) -> &[T] {
@@ -150,11 +191,14 @@ struct Heads<'l> {
     next: [usize; MOST_SHARDS],
     /// When the next event of each shard happens.
     at: [SimTime; MOST_SHARDS],
+    /// Its tie, if that is the present instant.
+    ties: [Tie; MOST_SHARDS],
 }
 
 impl<'l> Heads<'l> {
     fn new(logs: &'l [&'l [EventKey]]) -> Heads<'l> {
-        let mut heads = Heads { logs, next: [0; MOST_SHARDS], at: [EventKey::NEVER.at; MOST_SHARDS] };
+        let (next, at) = ([0; MOST_SHARDS], [EventKey::NEVER.at; MOST_SHARDS]);
+        let mut heads = Heads { logs, next, at, ties: [Tie::LAST; MOST_SHARDS] };
         (0..logs.len()).for_each(|shard| heads.go_to(shard, 0));
         heads
     }
@@ -194,35 +238,44 @@ impl<'l> Heads<'l> {
     /// Several shards have events in this instant.
     fn rank_together(&mut self, now: SimTime, ranks: &mut [&mut [u32]]) {
         let shards = self.logs.len();
-        let mut ties = [None; MOST_SHARDS];
-        let tie = |heads: &Heads<'_>, shard: usize, ranks: &[&mut [u32]]| {
-            let is_due = heads.at[shard] == now;
-            is_due.then(|| settled(heads.logs[shard][heads.next[shard]].tie, ranks[shard]))
-        };
-        let ties = &mut ties[..shards];
-        for (shard, first) in ties.iter_mut().enumerate() {
-            *first = tie(self, shard, ranks);
-        }
-        let mut rank = 0;
-        while let Some(least) = ties.iter().flatten().min().copied() {
-            // What happens in every shard has the same key in all of them: it is one event.
-            for (shard, first) in ties.iter_mut().enumerate().filter(|(_, first)| **first == Some(least)) {
-                ranks[shard][self.next[shard]] = rank;
-                self.go_to(shard, self.next[shard] + 1);
-                *first = tie(self, shard, ranks);
+        (0..shards).for_each(|shard| self.take_tie(shard, now, ranks[shard]));
+        for rank in 0.. {
+            let least = self.ties[..shards].iter().min().copied().unwrap_or(Tie::LAST);
+            if least == Tie::LAST {
+                return;
             }
-            rank += 1;
+            // What happens in every shard has the same key in all of them: it is one event.
+            for shard in 0..shards {
+                if self.ties[shard] == least {
+                    ranks[shard][self.next[shard]] = rank;
+                    self.go_to(shard, self.next[shard] + 1);
+                    self.take_tie(shard, now, ranks[shard]);
+                }
+            }
         }
     }
+
+    /// The tie of a shard's next event, if it is in this instant.
+    fn take_tie(&mut self, shard: usize, now: SimTime, ranks: &[u32]) {
+        let is_due = self.at[shard] == now;
+        self.ties[shard] = if is_due { settled(self.logs[shard][self.next[shard]].tie, ranks) } else { Tie::LAST };
+    }
+}
+
+/// When the first frame of a list arrives.
+fn first_arrival(frames: &PacketList, packets: &PacketPool<'_>) -> EventKey {
+    frames.head().map_or(EventKey::NEVER, |id| packets.get(id).arrival)
 }
 
 /// Shards of one fabric at most.
 pub const MOST_SHARDS: usize = 64;
 
-/// A tie with its final place, given the ranks of the shard that issued it. One that has it already stays as it is.
+/// A tie with its final place, given the ranks of the shard that issued it. One that has it already stays as it is, and
+/// so does one of an event without a rank yet.
+#[cfg_attr(target_pointer_width = "64", inline(always))]
 fn settled(tie: Tie, ranks: &[u32]) -> Tie {
-    match Place::of(tie) {
-        Some(place) => tie.with_count(place.settled(ranks[place.event])),
+    match Place::of(tie).and_then(|place| Some(place.settled(*ranks.get(place.event)?))) {
+        Some(count) => tie.with_count(count),
         None => tie,
     }
 }
@@ -231,7 +284,8 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
     /// Words of zeroed memory that a shard takes besides those of its kernel, in a fabric of so many nodes.
     pub fn shard_words(nodes: usize, limits: &ShardLimits) -> usize {
         words_for::<u8>(nodes)
-            + words_for::<EventKey>(limits.events)
+            + words_for::<EventKey>(limits.events())
+            + words_for::<u32>(2 * limits.events())
             + words_for::<Departure>(limits.departures)
             + words_for::<TimerId>(limits.timers)
     }
@@ -257,10 +311,13 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
         }
         self.shard = Some(Shard {
             foreign,
-            log: Log::carve(carver, limits.events.min(Place::EVENTS), "window_events")?,
+            log: Log::carve(carver, limits.events(), "window_events")?,
+            ranks: Log::carve(carver, 2 * limits.events(), "window_events")?,
             departures: Log::carve(carver, limits.departures, "window_departures")?,
             timers: Log::carve(carver, limits.timers, "window_timers")?,
             end: SimTime::ZERO,
+            imports: PacketList::EMPTY,
+            next_import: EventKey::NEVER,
         });
         Ok(())
     }
@@ -280,25 +337,49 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
             {
                 return stop;
             }
-            let (next, lane) = self.next_due();
+            let Some(shard) = &self.shard else { return Ok(Step::Reached) };
+            let (next, source) = self.next_in(shard);
             if next.at >= end {
                 return Ok(Step::Reached);
             }
-            let Some(shard) = &self.shard else { return Ok(Step::Reached) };
-            let first = Place::first_of(shard.log.len);
+            let first = Place::first_of(shard.ranks.len + shard.log.len);
             self.clock.advance_at(next, first);
-            self.execute(lane);
+            match source {
+                Source::Lane(lane) => self.execute(Some(lane)),
+                Source::Timer => self.execute(None),
+                Source::Import => self.import_arrives(),
+            }
             self.log_event(next)?;
         }
+    }
+
+    /// As [`next_due`](Self::next_due), among all that a shard has, and with final places.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    fn next_in(&self, shard: &Shard<'_>) -> (EventKey, Source) {
+        let (lane, due) = self.lanes.first();
+        let due = shard.settled(due);
+        let (next, source) =
+            if due < self.next_timer { (due, Source::Lane(lane)) } else { (self.next_timer, Source::Timer) };
+        if shard.next_import < next { (shard.next_import, Source::Import) } else { (next, source) }
+    }
+
+    /// The first frame from another shard arrives.
+    fn import_arrives(&mut self) {
+        self.totals.events += 1;
+        let Some(shard) = &mut self.shard else { return };
+        let Some(id) = shard.imports.pop(&self.packets) else { return };
+        shard.next_import = first_arrival(&shard.imports, &self.packets);
+        self.frame_arrives(id);
     }
 
     /// Writes an event down, as often as what it has scheduled takes places: not at all if it has scheduled nothing.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn log_event(&mut self, key: EventKey) -> Result<(), CapacityError> {
         let Some(shard) = &mut self.shard else { return Ok(()) };
-        let used = Place::events_below(self.clock.place());
+        let used = Place::events_below(self.clock.place()) - shard.ranks.len;
         while shard.log.len < used {
-            shard.log.push(key)?;
+            let tie = shard.in_window(key.tie);
+            shard.log.push(EventKey { tie, ..key })?;
         }
         Ok(())
     }
@@ -313,36 +394,49 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
         self.shard.as_ref().map_or(&[], |shard| shard.departures.items())
     }
 
-    /// Ends the window: all that is pending gets its final place.
+    /// Ends the window: what it has scheduled has its final place now.
     ///
     /// # Panics
-    /// If `ranks` is not as long as the log.
+    /// If there are more ranks than a window may have events.
     pub fn close_window(&mut self, ranks: &[u32]) {
         let Some(shard) = &mut self.shard else { return };
+        let known = shard.ranks.len;
+        shard.ranks.items[known..][..ranks.len()].copy_from_slice(ranks);
+        shard.ranks.len += ranks.len();
+        // Whether a transmitter is at work is asked too often for its rank to be looked up each time.
         for port in self.ports.iter_mut().filter(|port| port.idle_from.at >= shard.end) {
-            port.idle_from.tie = settled(port.idle_from.tie, ranks);
+            port.idle_from = shard.settled(port.idle_from);
         }
-        self.lanes.settle(&mut self.packets, self.ports, |tie| settled(tie, ranks));
         let timers = core::mem::take(&mut shard.timers.len);
         (shard.log.len, shard.departures.len) = (0, 0);
         for index in 0..timers {
             let Some(shard) = &self.shard else { return };
             let timer = shard.timers.items[index];
             let Some(key) = self.events.pending(timer) else { continue };
-            let key = EventKey { tie: settled(key.tie, ranks), ..key };
-            self.events.schedule(timer, key);
-            self.settle_own_lane(timer, ranks);
+            self.events.schedule(timer, shard.settled(key));
+            self.settle_own_lane(timer);
         }
         self.next_timer = self.events.peek().unwrap_or(EventKey::NEVER);
+        self.forget_ranks_in_time();
+    }
+
+    /// Before there are more ranks than places for them, all that is pending gets its final place.
+    fn forget_ranks_in_time(&mut self) {
+        let Some(shard) = &mut self.shard else { return };
+        if shard.ranks.len > shard.log.items.len() {
+            self.lanes.settle(&mut self.packets, self.ports, |tie| settled(tie, shard.ranks.items()));
+            shard.ranks.len = 0;
+        }
     }
 
     /// Frames that found no lane wait behind the one that has the timer.
-    fn settle_own_lane(&mut self, timer: TimerId, ranks: &[u32]) {
+    fn settle_own_lane(&mut self, timer: TimerId) {
         let Event::Arrive(port) = self.timers.event(timer) else { return };
+        let Some(shard) = &self.shard else { return };
         let mut next = self.ports[port.index()].lane.head();
         while let Some(id) = next {
             let packet = self.packets.get_mut(id);
-            packet.arrival.tie = settled(packet.arrival.tie, ranks);
+            packet.arrival = shard.settled(packet.arrival);
             next = (packet.next != PacketId::NONE.0).then_some(PacketId(packet.next));
         }
     }
@@ -353,8 +447,8 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
     /// # Errors
     /// [`CapacityError`] `packets`.
     pub fn receive(&mut self, arrivals: &[Arrival<'_>]) -> Result<(), CapacityError> {
-        let mut weave = Weave::default();
-        for Arrival { key, departure: Departure { frame, hops, port, .. } } in arrivals {
+        let mut last = None;
+        for Arrival { key, departure: Departure { frame, hops, .. } } in arrivals {
             if self.packets.available() == 0 {
                 return Err(CapacityError { what: "packets", limit: self.packets.capacity() });
             }
@@ -364,25 +458,35 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
             }
             self.packets.get_mut(id).int_hops = frame.int_hops;
             self.count_frame(frame, 1);
-            if !self.lanes.weave(&mut self.packets, id, &mut weave) {
-                self.push_own_lane(*port, id);
-            }
+            let Some(shard) = &mut self.shard else { continue };
+            shard.imports.insert(&mut self.packets, last, id);
+            last = Some(id);
+        }
+        if let Some(shard) = &mut self.shard {
+            shard.next_import = first_arrival(&shard.imports, &self.packets);
         }
         Ok(())
     }
 
     /// A frame leaves for another shard.
-    pub(crate) fn depart(&mut self, port: PortId, id: PacketId) {
-        let mut departure = Departure { frame: *self.packets.get(id), port, ..Departure::zeroed() };
-        let hops = self.packets.hops(id);
-        departure.hops[..hops.len()].copy_from_slice(hops);
-        self.count_frame(&departure.frame, u32::MAX);
-        self.packets.remove(id);
-        let Some(shard) = &mut self.shard else { return };
-        if let Err(fault) = shard.departures.push(departure) {
-            self.fault = Some(fault);
-            self.interrupted = true;
+    pub(crate) fn depart(&mut self, id: PacketId) {
+        let frame = *self.packets.get(id);
+        if let Some(shard) = &mut self.shard {
+            let arrival = EventKey { tie: shard.in_window(frame.arrival.tie), ..frame.arrival };
+            match shard.departures.add() {
+                Ok(departure) => {
+                    departure.frame = Packet { arrival, ..frame };
+                    let hops = self.packets.hops(id);
+                    departure.hops[..hops.len()].copy_from_slice(hops);
+                }
+                Err(fault) => {
+                    self.fault = Some(fault);
+                    self.interrupted = true;
+                }
+            }
         }
+        self.count_frame(&frame, u32::MAX);
+        self.packets.remove(id);
     }
 
     /// Counts a frame that comes (1) or goes (-1, wrapping).
@@ -402,10 +506,11 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
         self.shard.as_ref().is_some_and(|shard| shard.foreign[node.index()] != 0)
     }
 
-    /// A timer is set.
+    /// A timer is set. What is due in the window will never need its final place.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
-    pub(crate) fn note_timer(&mut self, timer: TimerId) {
+    pub(crate) fn note_timer(&mut self, timer: TimerId, at: SimTime) {
         if let Some(shard) = &mut self.shard
+            && at >= shard.end
             && let Err(fault) = shard.timers.push(timer)
         {
             self.fault = Some(fault);

@@ -3,14 +3,17 @@
 //! * `cut`: which kernel simulates which nodes.
 //! * `apart`: parts of the fabric that exchange no traffic, each simulated as if there were no other, accelerated or
 //!   not.
-//! * `windows`: a fabric that all flows share, cut into shards that hear of each other window by window.
+//! * `windows`: a fabric that all flows share, cut into shards that hear of each other window by window; `barrier` is
+//!   where they wait for each other, made of what is in `sync`.
 //!
 //! What comes of a run depends neither on the number of threads nor on which of them is faster. In windows the order of
 //! events is that of one kernel. Parts that are accelerated have the kernels that they have whatever the number of
 //! threads; only records that they would have shared with each other in one kernel are learnt by each of them.
 
 mod apart;
+mod barrier;
 mod cut;
+mod sync;
 mod windows;
 
 use crate::cpu::CpuClock;
@@ -193,8 +196,9 @@ fn weights<'s, R: Router>(
                 Err(error) => refused.push(Refusal { flow: Some(index), error }),
             }
         }
-        // The last node sends nothing, but it is part of the way.
-        weights.nodes[flow.dst.index()] += 1;
+        // The last node of a path sends nothing, but it has the frames.
+        weights.nodes[flow.src.index()] += frames;
+        weights.nodes[flow.dst.index()] += frames;
     }
     if refused.is_empty() { Ok(weights) } else { Err(refused) }
 }

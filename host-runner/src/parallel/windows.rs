@@ -1,8 +1,8 @@
 //! Shards side by side, window by window (see the kernel's module `shard`).
 
+use super::barrier::{Barrier, Broken};
 use super::{KernelRound, PartKernel, ROUND, RoundEnd};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Barrier, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use std::time::Instant;
 use wormhole_kernel::event::EventKey;
 use wormhole_kernel::kernel::Step;
@@ -13,7 +13,7 @@ use wormhole_kernel::{Completion, SimTime, Span};
 /// Windows are made shorter if more events than this are in one: they stay in the processor's caches then.
 const MANY_EVENTS: usize = 1 << 17;
 /// So many windows are simulated before it is judged whether they hold enough.
-const TRIAL: u64 = 4_096;
+const TRIAL: u64 = 1_024;
 /// Fewer events a shard and window are not worth the threads' waiting for each other.
 const FEW_EVENTS: u64 = 100;
 
@@ -39,20 +39,25 @@ impl Windows {
         lookahead: Span,
         stop: SimTime,
     ) -> Vec<KernelRound> {
-        let shared = &Shared::new(kernels.len());
+        let barrier = &Barrier::new(kernels.len());
+        let exchanges = &(0..kernels.len()).map(|_| Exchange::default()).collect::<Vec<_>>();
+        let start = kernels.iter().filter_map(|kernel| kernel.next_event_time()).min().unwrap_or(SimTime::MAX);
         let plan = Plan { owners, lookahead, stop, until: Instant::now() + ROUND };
         let windows = *self;
         let ends: Vec<(KernelRound, Windows)> = std::thread::scope(|scope| {
-            let start = |(index, kernel)| {
+            let spawn = |(index, kernel)| {
                 scope.spawn(move || {
+                    let _breaker = barrier.breaks_in_a_panic();
                     let mut windows = windows;
                     let round = KernelRound::of(|completions| {
-                        Shard { index, kernel, plan, shared, windows: &mut windows, completions }.round()
+                        let windows = &mut windows;
+                        let mut shard = Shard { index, kernel, plan, barrier, exchanges, windows, completions };
+                        shard.round(start)
                     });
                     (round, windows)
                 })
             };
-            let threads: Vec<_> = kernels.iter_mut().enumerate().map(start).collect();
+            let threads: Vec<_> = kernels.iter_mut().enumerate().map(spawn).collect();
             // A panic of a shard is a panic of the run.
             threads.into_iter().map(|thread| thread.join().unwrap_or_else(|e| std::panic::resume_unwind(e))).collect()
         });
@@ -61,49 +66,18 @@ impl Windows {
     }
 }
 
-/// What shards tell each other.
-struct Shared {
-    barrier: Barrier,
-    exchanges: Vec<Exchange>,
-    /// The round is to end.
-    pauses: AtomicBool,
-    gives_up: AtomicBool,
-}
-
-/// What one shard tells the others.
-#[derive(Default)]
-struct Exchange {
-    /// When something happens there next.
-    next: AtomicU64,
-    window: RwLock<Window>,
-}
+/// What one shard tells the others: of the present window, while some may still read of the one before.
+type Exchange = [RwLock<Window>; 2];
 
 /// What has happened in a shard in a window.
 #[derive(Default)]
 struct Window {
     log: Vec<EventKey>,
     departures: Vec<Departure>,
-}
-
-impl Shared {
-    fn new(shards: usize) -> Shared {
-        Shared {
-            barrier: Barrier::new(shards),
-            exchanges: (0..shards).map(|_| Exchange::default()).collect(),
-            pauses: AtomicBool::new(false),
-            gives_up: AtomicBool::new(false),
-        }
-    }
-
-    /// When something happens next in any shard.
-    fn next(&self) -> u64 {
-        self.exchanges.iter().map(|exchange| exchange.next.load(Ordering::Acquire)).min().unwrap_or(u64::MAX)
-    }
-
-    fn windows(&self) -> Vec<RwLockReadGuard<'_, Window>> {
-        // Whoever panics with a window in hand ends the run.
-        self.exchanges.iter().map(|exchange| exchange.window.read().unwrap_or_else(PoisonError::into_inner)).collect()
-    }
+    /// When the next event is that has come of this window or of earlier ones.
+    next: SimTime,
+    /// Why the round should be over.
+    ends: Option<RoundEnd>,
 }
 
 /// What all shards know of a round.
@@ -120,75 +94,71 @@ struct Shard<'r, 'k, 's, R: Router> {
     index: usize,
     kernel: &'r mut PartKernel<'k, 's, R>,
     plan: Plan<'r>,
-    shared: &'r Shared,
+    barrier: &'r Barrier,
+    exchanges: &'r [Exchange],
     windows: &'r mut Windows,
     completions: &'r mut Vec<Completion>,
 }
 
 impl<R: Router> Shard<'_, '_, '_, R> {
-    fn round(&mut self) -> RoundEnd {
-        let mut ranks = vec![Vec::new(); self.shared.exchanges.len()];
-        loop {
-            // All shards decide alike: by what all of them have told.
-            match self.next_window() {
-                Ok(end) => self.simulate(end),
-                Err(end) => return end,
+    /// Simulates window by window. All shards decide alike: by what all of them have told.
+    fn round(&mut self, start: SimTime) -> RoundEnd {
+        let mut ranks = vec![Vec::new(); self.exchanges.len()];
+        let (mut start, mut gives_up) = (start, false);
+        let end = loop {
+            let Plan { lookahead, stop, .. } = self.plan;
+            if start == SimTime::MAX {
+                break RoundEnd::Idle;
             }
-            self.settle(&mut ranks);
-        }
-    }
-
-    /// The end of the next window, if the round goes on.
-    fn next_window(&mut self) -> Result<SimTime, RoundEnd> {
-        let next = self.kernel.next_event_time().map_or(u64::MAX, |at| at.0);
-        self.shared.exchanges[self.index].next.store(next, Ordering::Release);
-        if self.index == 0 && Instant::now() >= self.plan.until {
-            self.shared.pauses.store(true, Ordering::Release);
-        }
-        self.shared.barrier.wait();
-        let start = SimTime(self.shared.next());
-        let end = if self.shared.gives_up.load(Ordering::Acquire) {
-            RoundEnd::GiveUp
-        } else if start == SimTime::MAX {
-            RoundEnd::Idle
-        } else if start > self.plan.stop {
-            RoundEnd::StopTime
-        } else if self.shared.pauses.load(Ordering::Acquire) {
-            RoundEnd::Time
-        } else {
-            let after_stop = SimTime(self.plan.stop.0.saturating_add(1));
-            return Ok((start + self.windows.width.min(self.plan.lookahead)).min(after_stop));
+            if start > stop {
+                break RoundEnd::StopTime;
+            }
+            let after_stop = SimTime(stop.0.saturating_add(1));
+            self.simulate((start + self.windows.width.min(lookahead)).min(after_stop), gives_up);
+            // Whoever waits for the others hears of their panic when this round is over.
+            if self.barrier.wait() == Err(Broken) {
+                break RoundEnd::GiveUp;
+            }
+            let windows = told(self.exchanges, self.windows.count);
+            let told = windows.iter().filter_map(|window| window.ends).max();
+            if told == Some(RoundEnd::GiveUp) {
+                break RoundEnd::GiveUp;
+            }
+            gives_up = !self.settle(&windows, &mut ranks);
+            if let Some(end) = told {
+                break end;
+            }
+            start = windows.iter().map(|window| window.next).min().unwrap_or(SimTime::MAX);
         };
-        Err(end)
+        // What is to be told in a next window that does not come is told all the same.
+        if gives_up { RoundEnd::GiveUp } else { end }
     }
 
     /// Simulates a window, and tells the others what has happened.
-    fn simulate(&mut self, end: SimTime) {
-        loop {
+    fn simulate(&mut self, end: SimTime, gives_up: bool) {
+        let is_cut_short = loop {
             let step = self.kernel.run_window(end);
             self.completions.extend(std::iter::from_fn(|| self.kernel.poll_completion()));
             match step {
                 Ok(Step::OutputFull) => {}
-                Ok(_) => break,
-                Err(_) => {
-                    self.shared.gives_up.store(true, Ordering::Release);
-                    break;
-                }
+                other => break other.is_err(),
             }
-        }
-        let window = &self.shared.exchanges[self.index].window;
+        };
+        let is_late = self.index == 0 && Instant::now() >= self.plan.until;
+        let window = turn(&self.exchanges[self.index], self.windows.count);
         let mut window = window.write().unwrap_or_else(PoisonError::into_inner);
         window.log.clear();
         window.log.extend_from_slice(self.kernel.window_log());
         window.departures.clear();
         window.departures.extend_from_slice(self.kernel.departures());
-        drop(window);
-        self.shared.barrier.wait();
+        let next = window.departures.iter().map(Departure::at).chain(self.kernel.next_event_time()).min();
+        window.next = next.unwrap_or(SimTime::MAX);
+        let is_lost = is_cut_short || gives_up;
+        window.ends = is_lost.then_some(RoundEnd::GiveUp).or(is_late.then_some(RoundEnd::Time));
     }
 
-    /// Ends a window: learns what the others have done in it.
-    fn settle(&mut self, ranks: &mut [Vec<u32>]) {
-        let windows = self.shared.windows();
+    /// Ends a window with what the others have done in it. False if one kernel should do the rest.
+    fn settle(&mut self, windows: &[RwLockReadGuard<'_, Window>], ranks: &mut [Vec<u32>]) -> bool {
         let logs: Vec<&[EventKey]> = windows.iter().map(|window| &window.log[..]).collect();
         for (ranks, log) in ranks.iter_mut().zip(&logs) {
             ranks.resize(log.len(), 0);
@@ -203,25 +173,36 @@ impl<R: Router> Shard<'_, '_, '_, R> {
             };
             arrivals.extend(window.departures.iter().filter(here).map(|departure| departure.arrival(ranks)));
         }
-        arrivals.sort_unstable_by_key(|arrival| arrival.key);
-        if self.kernel.receive(&arrivals).is_err() {
-            self.shared.gives_up.store(true, Ordering::Release);
-        }
-        self.adapt(&logs);
+        arrivals.sort_by_key(|arrival| arrival.key);
+        let has_room = self.kernel.receive(&arrivals).is_ok();
+        self.adapt(logs.iter().map(|log| log.len()).max().unwrap_or(0));
+        has_room && self.is_of_use()
     }
 
-    /// Sets the length of the next window by the events of this one.
-    fn adapt(&mut self, logs: &[&[EventKey]]) {
+    /// Sets the length of the next window by the most events that a shard has had in this one.
+    fn adapt(&mut self, most: usize) {
         let Windows { width, count } = self.windows;
         *count += 1;
-        let most = logs.iter().map(|log| log.len()).max().unwrap_or(0);
         if most > MANY_EVENTS {
             *width = Span(width.0 / 2).max(Span(1));
         } else if most < MANY_EVENTS / 4 {
             *width = Span(width.0.saturating_mul(2)).min(self.plan.lookahead);
         }
-        if self.index == 0 && *count == TRIAL && self.kernel.totals().events / TRIAL < FEW_EVENTS {
-            self.shared.gives_up.store(true, Ordering::Release);
-        }
     }
+
+    /// Whether windows hold enough, as far as is known.
+    fn is_of_use(&self) -> bool {
+        self.index != 0 || self.windows.count != TRIAL || self.kernel.totals().events / TRIAL >= FEW_EVENTS
+    }
+}
+
+/// What a shard tells of the `count`th window.
+fn turn(exchange: &Exchange, count: u64) -> &RwLock<Window> {
+    &exchange[count as usize % exchange.len()]
+}
+
+/// What all shards have told of the `count`th window.
+fn told(exchanges: &[Exchange], count: u64) -> Vec<RwLockReadGuard<'_, Window>> {
+    // Whoever panics with a window in hand ends the run.
+    exchanges.iter().map(|of| turn(of, count).read().unwrap_or_else(PoisonError::into_inner)).collect()
 }

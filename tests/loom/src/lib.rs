@@ -1,10 +1,14 @@
-//! The ring of the SimBricks protocol, as host-runner has it, in memory of which loom tries every order of accesses
-//! that the language's memory model allows.
+//! What host-runner has without locks, in memory of which loom tries every order of accesses that the language's memory
+//! model allows: the ring of the SimBricks protocol, and the barrier of shards.
 //!
-//! The source file is the same; [`shm`] stands for its memory. Loom searches all interleavings of the two sides, and
-//! all values that a read may see: a weaker ordering anywhere in `ring` lets a model here fail.
+//! The source files are the same; [`shm`] stands for the ring's memory, [`sync`] for what the barrier is made of. Loom
+//! searches all interleavings of the two sides, and all values that a read may see: a weaker ordering anywhere in `ring`
+//! or in what [`Barrier::wait`] does at a turn lets a model here fail.
 
-// Not all of either is tried.
+// Not all of each is tried.
+#[allow(dead_code)]
+#[path = "../../../host-runner/src/parallel/barrier.rs"]
+mod barrier;
 #[allow(dead_code)]
 #[path = "../../../host-runner/src/cosim/simbricks/layout.rs"]
 mod layout;
@@ -12,7 +16,9 @@ mod layout;
 #[path = "../../../host-runner/src/cosim/simbricks/ring.rs"]
 mod ring;
 mod shm;
+mod sync;
 
+use barrier::Barrier;
 use layout::Layout;
 use ring::{Consumer, Message, Producer};
 use shm::Shm;
@@ -65,4 +71,31 @@ pub fn packets_come_whole_and_in_order(slots: usize) -> usize {
         assert!(taken == sent && sent >= PACKETS.min(slots as u64), "{taken} of {sent} packets");
     });
     early.load(Relaxed)
+}
+
+/// Turns at the barrier: the third is the first that writes where somebody may still read.
+const TURNS: usize = 3;
+
+/// Two threads tell each other the number of each turn, in two places by turns, as shards do: each hears just that.
+///
+/// # Panics
+/// If one does not.
+pub fn turns_are_told_in_step() {
+    loom::model(|| {
+        let barrier = Arc::new(Barrier::new(2));
+        let places = Arc::new([(); 2].map(|()| [(); 2].map(|()| sync::AtomicUsize::new(0))));
+        let take_part = |me: usize| {
+            let (barrier, places) = (barrier.clone(), places.clone());
+            move || {
+                for turn in 1..=TURNS {
+                    places[me][turn % 2].store(turn, Relaxed);
+                    barrier.wait().expect("nobody panics");
+                    assert_eq!(places[1 - me][turn % 2].load(Relaxed), turn);
+                }
+            }
+        };
+        let other = loom::thread::spawn(take_part(1));
+        take_part(0)();
+        other.join().expect("the other thread");
+    });
 }
