@@ -337,6 +337,7 @@ mod tests {
         let mut flow = Flow::new();
         let (before, after) = (flow.after(200, UNMARKED), flow.after(1, UNMARKED));
         assert!(before.is_idling(&after));
+        assert_eq!(Flow::new().state.at_line, 1, "it begins there");
         for (one, other) in [
             (DctcpState { at_line: 0, ..before }, after),
             (before, DctcpState { at_line: 0, ..after }),
@@ -355,6 +356,7 @@ mod tests {
         for (settled, in_flight, period) in [(0, 49_000, 7), (0, 50_500, 110), (1, 48_000, 2), (45, 48_000, 2)] {
             let mut flow = Flow::new();
             flow.after(200, UNMARKED);
+            flow.after_packets(10, 49_000, UNMARKED);
             let before = flow.after_packets(settled + 1, in_flight, UNMARKED);
             let after = flow.after_packets(period, in_flight, UNMARKED);
             assert!(flow.model.repeats(&before, &after));
