@@ -563,6 +563,9 @@ mod tests {
         assert_eq!(goodput(rising.0, rising.1, 1, 0), (1_600, 10));
         assert_eq!(goodput(falling.0, falling.1, 1, 0), (600, 10));
         assert_eq!(goodput(up_and_down.0, up_and_down.1, 1, 1), (1_400, 10), "two windows rise or fall");
+        let even = [10, 20, 30, 40];
+        assert_eq!(goodput(even, [0, 1_000, 2_000, 3_200], 1, 0), (3_200, 30), "it did not rise at first");
+        assert_eq!(goodput(even, [0, 1_000, 2_000, 2_800], 1, 0), (800, 10), "it never rose");
     }
 
     #[test]
