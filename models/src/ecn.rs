@@ -244,6 +244,16 @@ mod tests {
     }
 
     #[test]
+    fn rates_take_the_thresholds_of_the_nearest_lower_one() {
+        let at = |gbps, kmin| Thresholds { rate: BitRate::from_gbps(gbps), kmin, kmax: 2 * kmin, pmax: 1.0 };
+        let table = [at(400, 1_000_000), at(100, 400_000)];
+        let kmin = |gbps| thresholds_for(&table, BitRate::from_gbps(gbps)).map(|t| t.kmin);
+        let scaled = [100_000, 400_000, 800_000, 1_000_000, 2_000_000];
+        assert_eq!([25, 100, 200, 400, 800].map(kmin), scaled.map(Some));
+        assert_eq!(thresholds_for(&[], G100), None);
+    }
+
+    #[test]
     fn other_rates_scale() {
         assert_eq!(port(BitRate::from_gbps(400)).kmin, 1_600_000);
         assert_eq!(port(BitRate::from_gbps(10)).kmax, 160_000);

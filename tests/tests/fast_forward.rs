@@ -1,12 +1,17 @@
 //! Fast-forwarding against simulating everything, on swarms of random scenarios (see `wormhole_tests::swarm` for how
 //! to run more seeds or a single one).
 
-use wormhole_kernel::accel::{Skipped, Tier};
+use std::fmt::Write;
+use wormhole::load::{Texts, load_texts};
+use wormhole::scenario::{self, Options};
+use wormhole_kernel::accel::{Acceleration, Detector, Skipped, Tier};
 use wormhole_kernel::kernel::Step;
-use wormhole_kernel::{Completion, FlowEnd, SimTime};
+use wormhole_kernel::{Completion, FlowEnd, SimTime, Span};
 use wormhole_tests::drive::{Seen, Tally, compare, drive};
+use wormhole_tests::phases::HPCC;
 use wormhole_tests::recurring::{self, Action};
 use wormhole_tests::swarm::{Profile, Scenario, for_all_seeds};
+use wormhole_tests::{run, usable};
 
 /// What a caller does to a scenario on the way.
 type Plan = fn(&Scenario) -> Vec<(SimTime, Action)>;
@@ -94,4 +99,65 @@ fn bounded_runs_end_with_all_bytes() {
     all.sort_by(f64::total_cmp);
     let mean = all.iter().sum::<f64>() / all.len().max(1) as f64;
     println!("{} flows, FCT errors: mean {mean:.5}, largest {:?}", all.len(), all.last());
+}
+
+/// Marks from 20 kB on: the rate swings.
+const DCQCN: &str = "CC_MODE 1\nRP_TIMER 300\nKMIN_MAP 2 4000000000 20 10000000000 20\n\
+    KMAX_MAP 2 4000000000 80 10000000000 80\nPMAX_MAP 2 4000000000 0.2 10000000000 0.2\n";
+
+/// Bytes of flows and their starts, in microseconds: from the hosts 1, 2, 3 and so on of a star to the host 0.
+type Flows = &'static [(u64, u64)];
+
+const LONE: Flows = &[(3_000_000, 0)];
+const PAIR: Flows = &[(18_000_000, 0), (18_000_000, 0)];
+const LATE: Flows = &[(18_000_000, 0), (15_000_000, 300), (1_000_000, 20_000)];
+const LEAVING: Flows = &[(9_000_000, 0), (400_000, 0), (200_000, 5)];
+const LONG_LEAVING: Flows = &[(30_000_000, 0), (400_000, 0), (200_000, 5)];
+
+/// A star of five hosts on links of 10 Gb/s and 1 us, but host 0 on one of `sink` Gb/s.
+fn star(config: &str, sink: u64, flows: Flows, acceleration: Acceleration) -> scenario::Scenario {
+    let mut topology = format!("6 1 5\n5\n0 5 {sink}Gbps 0.001ms 0\n");
+    (1..5).for_each(|host| writeln!(topology, "{host} 5 10Gbps 0.001ms 0").expect("a string takes it"));
+    let mut list = format!("{}\n", flows.len());
+    for (src, (bytes, start_us)) in (1..).zip(flows) {
+        writeln!(list, "{src} 0 3 100 {bytes} 0.{start_us:06}").expect("a string takes it");
+    }
+    let texts = Texts {
+        topology: ("topology.txt", &topology),
+        flows: Some(("flow.txt", &list)),
+        config: Some(("config.txt", config)),
+        link_events: None,
+    };
+    usable(load_texts(&texts, &Options { profile: scenario::Profile::Ps, acceleration, ..Options::PLAIN }))
+}
+
+/// What a detector takes for steady, and what comes of it: nanoseconds skipped, events executed, times that a partition
+/// was woken, and the sum of the FCTs in nanoseconds.
+fn decisions(detector: Detector, config: &str, sink: u64, flows: Flows) -> [u64; 4] {
+    let outcome = run(&star(config, sink, flows, Acceleration { tier: Tier::Bounded, detector })).outcome;
+    let fcts = outcome.flows.in_memory().iter().map(|record| record.completion.fct.as_ns()).sum();
+    [outcome.skipped.time_bounded.as_ns(), outcome.totals.events, outcome.skipped.wakes, fcts]
+}
+
+/// A snapshot: another choice of what is steady shows here, though it need not be worse.
+#[test]
+fn detectors_decide_as_they_did() {
+    let paper = Detector::Paper { theta: 50_000, samples: 200, interval: Span::from_us(1) };
+    let cases: &[(Detector, &str, u64, Flows, [u64; 4])] = &[
+        (Detector::CYCLE, HPCC, 10, LONE, [1_724_825, 6_673, 1, 2_745_018]),
+        (Detector::CYCLE, HPCC, 10, PAIR, [22_097_688, 72_351, 3, 65_300_123]),
+        (Detector::CYCLE, HPCC, 4, PAIR, [68_205_937, 32_678, 7, 155_632_942]),
+        (Detector::CYCLE, HPCC, 10, LATE, [10_215_854, 154_501, 2, 63_470_271]),
+        (Detector::CYCLE, HPCC, 4, LATE, [50_351_879, 67_463, 5, 148_925_870]),
+        (Detector::CYCLE, HPCC, 4, LEAVING, [17_399_967, 11_692, 1, 25_114_886]),
+        (Detector::CYCLE, DCQCN, 4, LONG_LEAVING, [35_396_322, 138_513, 1, 69_234_246]),
+        (paper, HPCC, 10, LONE, [2_311_889, 2_815, 1, 2_744_966]),
+        (paper, HPCC, 10, PAIR, [29_887_809, 20_707, 1, 65_240_265]),
+        (paper, HPCC, 10, LATE, [5_166_006, 191_752, 2, 61_705_235]),
+        (paper, DCQCN, 10, PAIR, [24_919_045, 37_132, 1, 57_177_451]),
+        (paper, DCQCN, 4, LONG_LEAVING, [48_172_931, 44_659, 1, 61_050_140]),
+    ];
+    let found: Vec<_> =
+        cases.iter().map(|&(detector, config, sink, flows, _)| decisions(detector, config, sink, flows)).collect();
+    assert_eq!(found, cases.iter().map(|&(.., expected)| expected).collect::<Vec<_>>());
 }

@@ -187,3 +187,26 @@ fn coarse(value: u64, bits: u32) -> u64 {
 fn mix_bytes(hash: u64, bytes: &[u8]) -> u64 {
     bytes.iter().fold(mix(hash, bytes.len() as u64), |hash, byte| mix(hash, u64::from(*byte)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn coarse_figures_keep_their_leading_bits_and_their_place() {
+        let place = |shift: u64, leading: u64| shift << 16 | leading;
+        assert_eq!([0, 1, 1_000, 2_047].map(|value| coarse(value, 10)), [0, 1, 1_000, 2_047]);
+        assert_eq!([2_048, 2_049, 2_050].map(|value| coarse(value, 10)), [1_024, 1_024, 1_025].map(|l| place(1, l)));
+        assert_eq!([4_096, 1 << 40].map(|value| coarse(value, 5)), [place(7, 32), place(35, 32)]);
+        assert_eq!(coarse(u64::MAX, 7), place(56, 255));
+    }
+
+    #[test]
+    fn all_of_a_name_counts() {
+        let names: [&[u8]; 7] = [b"", b"a", b"b", b"\0", b"ab", b"ba", b"aa"];
+        let hashes = names.map(|name| mix_bytes(1, name));
+        for (i, hash) in hashes.iter().enumerate() {
+            assert!(!hashes[..i].contains(hash) && *hash != mix_bytes(2, names[i]));
+        }
+    }
+}

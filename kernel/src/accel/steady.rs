@@ -509,3 +509,106 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         steady.ledger_at = now;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::BitRate;
+
+    /// A flow that had come to this at the ends of the last windows: their times, bytes acknowledged, sums of
+    /// round-trip times; an acknowledgement a window.
+    fn measured(ends: [u64; MARKS], acked: [u64; MARKS], rtt_sums: [u64; MARKS]) -> (Qp, Steady) {
+        let mark = |i| Mark { acked: acked[i], rtt_sum: Span(rtt_sums[i]), acks: i as u64 };
+        let mut qp = Qp::zeroed();
+        qp.marks = core::array::from_fn(mark);
+        (qp, Steady { ends: ends.map(SimTime), ..Steady::NEW })
+    }
+
+    #[test]
+    fn a_swing_passes_its_middle_upwards_after_it_was_low() {
+        let mut swing = Swing { before: [1_000, 2_000], ..Swing::NEW };
+        assert_eq!([1_251, 1_600].map(|rate| swing.follow(rate)), [false; 2], "it was not in the lower quarter");
+        assert_eq!([1_250, 1_499, 1_500, 1_700].map(|rate| swing.follow(rate)), [false, false, true, false]);
+        assert_eq!((swing.extremes(), swing.relative()), ([1_000, 2_000], 500_000));
+        swing.end_window();
+        assert_eq!((swing.before, swing.now), ([1_250, 1_700], [u64::MAX, 0]));
+        // Beyond what was known, both ways.
+        assert_eq!([1_100, 2_200].map(|rate| swing.follow(rate)), [false, true]);
+        assert_eq!((swing.extremes(), swing.relative()), ([1_100, 2_200], 500_000));
+    }
+
+    #[test]
+    fn a_rate_that_stays_does_not_swing() {
+        let mut swing = Swing::NEW;
+        assert_eq!([700; 3].map(|rate| swing.follow(rate)), [false; 3]);
+        assert_eq!(swing.relative(), 0);
+    }
+
+    #[test]
+    fn goodput_is_that_of_all_windows_unless_flows_have_left_and_it_rises_or_falls() {
+        let goodput = |ends, acked, hastens, aligned| {
+            let (qp, mut steady) = measured(ends, acked, [0; MARKS]);
+            (steady.hastens, steady.swing.aligned) = (hastens, aligned);
+            let (bytes, time) = super::goodput(&qp, &steady);
+            (bytes, time.0)
+        };
+        let up_and_down = ([5, 15, 35, 45], [7, 1_007, 4_007, 5_407]);
+        let rising = ([5, 15, 35, 45], [7, 1_007, 4_007, 5_607]);
+        let falling = ([5, 15, 35, 45], [7, 1_007, 2_507, 3_107]);
+        for (ends, acked) in [up_and_down, rising, falling] {
+            assert_eq!(goodput(ends, acked, 0, 0), (acked[3] - 7, 40));
+            assert_eq!(goodput(ends, acked, 0, 1), (acked[3] - acked[1], 30), "from swing to swing");
+        }
+        assert_eq!(goodput(up_and_down.0, up_and_down.1, 1, 0), (5_400, 40));
+        assert_eq!(goodput(rising.0, rising.1, 1, 0), (1_600, 10));
+        assert_eq!(goodput(falling.0, falling.1, 1, 0), (600, 10));
+        assert_eq!(goodput(up_and_down.0, up_and_down.1, 1, 1), (1_400, 10), "two windows rise or fall");
+        let even = [10, 20, 30, 40];
+        assert_eq!(goodput(even, [0, 1_000, 2_000, 3_200], 1, 0), (3_200, 30), "it did not rise at first");
+        assert_eq!(goodput(even, [0, 1_000, 2_000, 2_800], 1, 0), (800, 10), "it never rose");
+    }
+
+    #[test]
+    fn flows_differ_between_windows_in_goodput_or_in_round_trip_time() {
+        let unsteadiness = |ends, acked, rtt_sums, fewest| {
+            let (qp, steady) = measured(ends, acked, rtt_sums);
+            super::unsteadiness(&qp, &steady, fewest)
+        };
+        let (even, like_before) = ([10, 20, 30, 40], [0, 100, 200, 300]);
+        assert_eq!(unsteadiness(even, [5, 1_005, 2_005, 2_905], like_before, 900), Some(100_000));
+        assert_eq!(unsteadiness(even, [5, 1_005, 2_005, 2_905], like_before, 901), None);
+        assert_eq!(unsteadiness([10, 20, 30, 50], [5, 1_005, 2_005, 4_005], like_before, 1), Some(0), "as fast");
+        // 30 more of 130.
+        assert_eq!(unsteadiness(even, [5, 1_005, 2_005, 3_005], [0, 100, 200, 330], 1), Some(230_769));
+        // Between swings, the window before the first does not count.
+        let (qp, mut steady) = measured(even, [5, 6, 1_006, 2_006], like_before);
+        steady.swing.aligned = 1;
+        assert_eq!(super::unsteadiness(&qp, &steady, 1_000), Some(0));
+    }
+
+    #[test]
+    fn a_round_trip_goes_by_per_acknowledgement() {
+        let (mut qp, steady) = measured([10, 20, 30, 40], [0, 1_000, 2_000, 3_000], [0, 200, 400, 600]);
+        assert_eq!(unsteadiness(&qp, &steady, 0), Some(0));
+        // Two of 100 each in place of one of 200.
+        qp.marks[MARKS - 1].acks += 1;
+        assert_eq!(unsteadiness(&qp, &steady, 0), Some(500_000));
+    }
+
+    #[test]
+    fn the_end_of_a_flow_begins_two_packets_and_what_is_under_way_before() {
+        let mut qp = Qp::zeroed();
+        (qp.size, qp.snd_nxt, qp.snd_una) = (10_000, 4_000, 1_000);
+        assert_eq!([500, 1_000, 1_500, 2_000].map(|mtu| bytes_to_its_end(&qp, mtu)), [2_000, 1_000, 0, 0]);
+    }
+
+    /// 1,000 of 1,090 bytes of a packet are payload.
+    #[test]
+    fn headers_are_no_payload() {
+        let mut qp = Qp::zeroed();
+        qp.header = 42;
+        assert_eq!(payload_rate(&qp, 1_000), 0, "no sample yet");
+        [2, 1, 6].into_iter().for_each(|gbps| qp.rates.sample(BitRate::from_gbps(gbps)));
+        assert_eq!(payload_rate(&qp, 1_000), 3_000_000_000 * 1_000 / (8 * 1_090));
+    }
+}

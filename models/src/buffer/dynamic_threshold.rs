@@ -200,6 +200,7 @@ mod tests {
         let mut taken = 0;
         while model.admit(&mut switch, &port, &mut queue, 1_000) {
             taken += 1;
+            assert!(taken < 1_049, "more than the buffer has");
         }
         assert!(queue.headroom > 36_000 && model.pauses(&switch, &port, &queue));
         assert_eq!(model.queue_bytes(&queue), taken * 1_000);
@@ -209,6 +210,84 @@ mod tests {
         }
         assert_eq!((switch.used, queue.ingress, queue.headroom), (0, 0, 0));
         assert!(model.resumes(&switch, &port, &queue));
+    }
+
+    /// An empty switch of two ports with a pool of 965,384 bytes, one of the ports, and a queue that holds so much.
+    fn held(shared: u32, headroom: u32) -> (Shared, PortShare, Held) {
+        let switch = MODEL.switch(&mut [info(100), info(100)].into_iter());
+        let port = MODEL.port(&info(100), BitRate::from_gbps(100));
+        (Shared { used: shared, ..switch }, port, Held { ingress: RESERVE + shared, headroom })
+    }
+
+    const MODEL: DynamicThreshold = DynamicThreshold { bytes: 1 << 20, wraps: false };
+
+    /// The least `s` with (965,384 - s) / 8 <= s is 107,265; the most with s + 3,072 <= (965,384 - s) / 8 is 104,534.
+    #[test]
+    fn senders_pause_at_an_eighth_of_what_is_free_and_go_on_below() {
+        let asks = |shared, headroom, says: fn(&DynamicThreshold, &Shared, &PortShare, &Held) -> bool| {
+            let (switch, port, queue) = held(shared, headroom);
+            says(&MODEL, &switch, &port, &queue)
+        };
+        assert_eq!([107_264, 107_265].map(|shared| asks(shared, 0, BufferManager::pauses)), [false, true]);
+        assert!([0, 107_265].map(|shared| asks(shared, 1, BufferManager::pauses)) == [true; 2], "it uses headroom");
+        assert_eq!([104_534, 104_535].map(|shared| asks(shared, 0, BufferManager::resumes)), [true, false]);
+        assert!(!asks(0, 1, BufferManager::resumes));
+        // One that uses its reserve only goes on, however little is free.
+        let (switch, port, queue) = held(0, 0);
+        assert!(MODEL.resumes(&Shared { used: switch.pool, ..switch }, &port, &queue));
+        assert!(!MODEL.resumes(
+            &Shared { used: switch.pool, ..switch },
+            &port,
+            &Held { ingress: RESERVE + 1, ..queue }
+        ));
+    }
+
+    /// What a frame of 1,000 bytes makes of a queue, and of the shared part: admitted, ingress, headroom, used.
+    fn taken(shared: u32, headroom: u32) -> (bool, u32, u32, u32) {
+        let (mut switch, port, mut queue) = held(shared, headroom);
+        let admitted = MODEL.admit(&mut switch, &port, &mut queue, 1_000);
+        (admitted, queue.ingress - RESERVE, queue.headroom, switch.used)
+    }
+
+    /// The most `s` with s + 1,000 <= (965,384 - s) / 8 is 106,376.
+    #[test]
+    fn frames_go_to_the_shared_part_then_to_the_headroom_then_nowhere() {
+        assert_eq!(taken(106_376, 0), (true, 107_376, 0, 107_376));
+        assert_eq!(taken(106_377, 0), (true, 106_377, 1_000, 106_377));
+        assert_eq!(taken(106_377, 36_500), (true, 106_377, 37_500, 106_377));
+        assert_eq!(taken(106_377, 36_501), (false, 106_377, 36_501, 106_377));
+        assert_eq!(taken(106_376, 36_501), (true, 107_376, 36_501, 107_376), "there is room in the shared part");
+    }
+
+    #[test]
+    fn a_frame_is_only_in_part_beyond_the_reserve() {
+        let (mut switch, port, _) = held(0, 0);
+        let mut queue = Held { ingress: 3_500, headroom: 0 };
+        assert!(MODEL.admit(&mut switch, &port, &mut queue, 1_000));
+        assert_eq!((queue.ingress, queue.headroom, switch.used), (4_500, 0, 404));
+        queue.headroom = 300;
+        // Back from the headroom first, then from the shared part, then from the reserve.
+        MODEL.release(&mut switch, &port, &mut queue, 1_000);
+        assert_eq!((queue.ingress, queue.headroom, switch.used), (3_800, 0, 0));
+    }
+
+    #[test]
+    fn a_queue_that_is_replaced_takes_its_part_along() {
+        let (switch, _, mut queue) = held(5_000, 70);
+        let mut switch = Shared { used: switch.used + 600, ..switch };
+        MODEL.replace(&mut switch, &mut queue, Held { ingress: RESERVE + 200, headroom: 9 });
+        assert_eq!((switch.used, queue.ingress, queue.headroom), (800, RESERVE + 200, 9));
+        assert_eq!((MODEL.shared_bytes(&switch), MODEL.queue_bytes(&queue)), (800, 4_305));
+        MODEL.replace(&mut switch, &mut queue, Held { ingress: 10, headroom: 0 });
+        assert_eq!(switch.used, 600);
+    }
+
+    #[test]
+    fn reserves_and_headrooms_are_no_part_of_the_pool() {
+        let pool =
+            |bytes, wraps| DynamicThreshold { bytes, wraps }.switch(&mut [info(100), info(100)].into_iter()).pool;
+        assert_eq!([pool(1 << 20, false), pool(1 << 20, true)], [965_384; 2]);
+        assert_eq!([pool(80_000, false), pool(80_000, true)], [0, u32::MAX - 3_191]);
     }
 
     /// All that is decided about a queue in its switch.

@@ -104,4 +104,12 @@ mod tests {
         });
         assert_eq!((states, switch.0), ([false, false, true, true], 0));
     }
+
+    #[test]
+    fn a_queue_that_is_replaced_takes_its_bytes_along() {
+        let model = StaticThreshold { pause: 3_000, resume: 1_000, limit: 4_000 };
+        let (mut switch, mut queue) = (Bytes(2_500), Bytes(1_500));
+        model.replace(&mut switch, &mut queue, Bytes(700));
+        assert_eq!((model.shared_bytes(&switch), model.queue_bytes(&queue)), (1_700, 700));
+    }
 }

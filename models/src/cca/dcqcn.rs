@@ -250,6 +250,86 @@ mod tests {
         assert_eq!(fire(INCREASE).0, (half / 2 + LINE.0 / 2) / 2 + LINE.0 / 2, "the target is capped at line rate");
     }
 
+    /// A flow, at line rate at first.
+    struct Flow {
+        model: Dcqcn,
+        state: DcqcnState,
+        out: CcaOut,
+    }
+
+    impl Flow {
+        fn new(config: DcqcnConfig) -> Flow {
+            let model = Dcqcn::new(config);
+            let facts = FlowFacts { line_rate: LINE, base_rtt: Span::from_us(4), bdp: 50_000, mtu: 1_000 };
+            let (state, control) = model.start(&facts, SimTime::ZERO);
+            Flow { model, state, out: CcaOut::new(control) }
+        }
+
+        fn mark(&mut self) {
+            self.out = CcaOut::new(self.out.control);
+            self.model.on_ack(&mut self.state, &marked(), &mut self.out);
+        }
+
+        fn fire(&mut self, timer: usize) -> [Option<Span>; 3] {
+            self.out = CcaOut::new(self.out.control);
+            self.model.on_timer(&mut self.state, timer, SimTime::ZERO, &mut self.out);
+            self.out.timers
+        }
+
+        /// Rate and target, Mb/s.
+        fn megabits(&self) -> [u64; 2] {
+            [self.out.control.rate, self.state.target].map(|rate| rate.0 / 1_000_000)
+        }
+    }
+
+    #[test]
+    fn alpha_grows_with_a_mark_and_decays_without() {
+        let mut flow = Flow::new(DcqcnConfig { gain: 0.25, ..DcqcnConfig::default() });
+        flow.mark();
+        let mut alpha = 1.0;
+        for is_marked in [false, false, true, true, false] {
+            if is_marked {
+                flow.mark();
+                assert_eq!(flow.out.timers, [None; 3], "timers are under way");
+            }
+            assert_eq!(flow.fire(ALPHA), [Some(Span::from_us(1)), None, None]);
+            alpha = if is_marked { 0.75 * alpha + 0.25 } else { 0.75 * alpha };
+            assert_eq!(flow.state.alpha, alpha);
+        }
+    }
+
+    #[test]
+    fn decreases_lower_the_target_after_an_increase_or_if_it_is_clamped() {
+        let (again, both) = (Some(Span::from_us(4)), [None, Some(Span::from_us(4)), Some(Span::from_us(300))]);
+        for clamp_target in [false, true] {
+            let mut flow = Flow::new(DcqcnConfig { clamp_target, ..DcqcnConfig::default() });
+            flow.mark();
+            assert_eq!(flow.fire(DECREASE), both);
+            assert_eq!(flow.megabits(), [50_000, 100_000]);
+            flow.mark();
+            assert_eq!(flow.fire(DECREASE), both);
+            assert_eq!(flow.megabits(), [25_000, if clamp_target { 50_000 } else { 100_000 }]);
+            assert_eq!(flow.fire(DECREASE), [None, again, None], "no mark since");
+            assert_eq!(flow.fire(INCREASE), [None, None, Some(Span::from_us(300))]);
+            let risen = if clamp_target { 37_500 } else { 62_500 };
+            assert_eq!(flow.megabits()[0], risen);
+            flow.mark();
+            flow.fire(DECREASE);
+            assert_eq!(flow.megabits(), [risen / 2, risen], "after an increase the target is what it had reached");
+        }
+    }
+
+    #[test]
+    fn rates_do_not_fall_below_the_least() {
+        let mut flow = Flow::new(DcqcnConfig { window: WindowRule::BdpAtRate, ..DcqcnConfig::default() });
+        for _ in 0..10 {
+            flow.mark();
+            flow.fire(DECREASE);
+        }
+        let SendControl { window, rate } = flow.out.control;
+        assert_eq!((window, rate), (500, BitRate::from_gbps(1)), "the window follows");
+    }
+
     #[test]
     fn increases_become_additive_then_hyper_and_stay_so() {
         let model = Dcqcn::new(DcqcnConfig::default());

@@ -251,15 +251,26 @@ mod tests {
 
         /// So many round trips, and the relative state after them. `marked` says of each packet whether it is.
         fn after(&mut self, rounds: u64, marked: impl Fn(u64) -> bool) -> DctcpState {
-            for packet in 0..50 * rounds {
-                self.acked += 1_000;
-                let (acked, snd_nxt) = (self.acked, self.acked + 49_000);
-                let (now, rtt, marked) = (SimTime::ZERO, Span::ZERO, marked(packet));
-                let ack = Ack { now, acked, snd_nxt, marked, rtt, hops: &[], hop_count: 0 };
-                self.model.on_ack(&mut self.state, &ack, &mut self.out);
+            self.after_packets(50 * rounds, 49_000, marked)
+        }
+
+        /// So many packets, each acknowledged with so many bytes under way.
+        fn after_packets(&mut self, packets: u64, in_flight: u64, marked: impl Fn(u64) -> bool) -> DctcpState {
+            for packet in 0..packets {
+                let acked = self.acked + 1_000;
+                self.ack(acked, acked + in_flight, marked(packet));
             }
             let origin = Origin { now: SimTime::ZERO, acked: self.acked, hops: &[] };
             self.model.relative(&self.state, &origin).expect("DCTCP always has one")
+        }
+
+        /// An acknowledgement, and the rate after it, Mb/s.
+        fn ack(&mut self, acked: u64, snd_nxt: u64, marked: bool) -> u64 {
+            self.acked = acked;
+            let (now, rtt) = (SimTime::ZERO, Span::ZERO);
+            let ack = Ack { now, acked, snd_nxt, marked, rtt, hops: &[], hop_count: 0 };
+            self.model.on_ack(&mut self.state, &ack, &mut self.out);
+            self.out.control.rate.0 / 1_000_000
         }
 
         /// From `before` to `after` the flow repeats itself, and coasting is the same as going on like that.
@@ -287,6 +298,76 @@ mod tests {
             let after = flow.after(period, UNMARKED);
             assert!(after.alpha < before.alpha && after.alpha > 0.0 && flow.out.control.rate == after.line);
             flow.assert_coasts(&before, &after, UNMARKED);
+        }
+    }
+
+    #[test]
+    fn cuts_are_a_round_trip_apart_and_so_are_increases() {
+        let mut flow = Flow::new();
+        assert_eq!(flow.ack(500, 10_000, true), 50_000, "alpha is 1: half");
+        assert_eq!(flow.state.batch, 11);
+        for packet in 2..20 {
+            assert_eq!(flow.ack(500 * packet, 10_000 + 500 * packet, true), 50_000, "not yet");
+        }
+        assert_eq!(flow.ack(10_000, 20_000, true), 50_000, "up to what was sent at the cut");
+        assert_eq!(flow.ack(10_500, 20_250, true), 25_000);
+        // 21 ACKs with marks in a round trip that was to have 11: no more than all.
+        let DctcpState { batch, rounds, marks, marks_seen, alpha, .. } = flow.state;
+        assert_eq!((batch, rounds, marks, marks_seen, alpha), (10, 1, 0, 21, 1.0));
+        assert_eq!(flow.ack(11_000, 20_500, false), 25_000, "within a round trip nothing rises");
+        assert_eq!(flow.ack(20_500, 30_000, false), 25_615);
+        assert_eq!(flow.ack(21_000, 30_500, false), 25_615);
+        assert_eq!(flow.ack(30_500, 31_000, false), 26_230);
+        assert_eq!(flow.state.at_line, 0);
+    }
+
+    #[test]
+    fn time_outs_halve_the_rate_down_to_the_least() {
+        let mut flow = Flow::new();
+        let rates = [(); 8].map(|()| {
+            flow.model.on_timeout(&mut flow.state, SimTime::ZERO, &mut flow.out);
+            flow.out.control.rate.0 / 1_000_000
+        });
+        assert_eq!(rates, [50_000, 25_000, 12_500, 6_250, 3_125, 1_562, 1_000, 1_000]);
+        assert_eq!((flow.state.at_line, flow.out.control.window), (0, 520));
+    }
+
+    #[test]
+    fn flows_idle_at_line_rate_without_marks() {
+        let mut flow = Flow::new();
+        let (before, after) = (flow.after(200, UNMARKED), flow.after(1, UNMARKED));
+        assert!(before.is_idling(&after));
+        assert_eq!(Flow::new().state.at_line, 1, "it begins there");
+        for (one, other) in [
+            (DctcpState { at_line: 0, ..before }, after),
+            (before, DctcpState { at_line: 0, ..after }),
+            (before, DctcpState { reduced: 1, ..after }),
+            (before, DctcpState { marks_seen: 1, ..after }),
+            (before, DctcpState { marks: 1, ..after }),
+            (before, DctcpState { trips: before.trips, ..after }),
+        ] {
+            assert!(!one.is_idling(&other), "{one:?} {other:?}");
+        }
+    }
+
+    /// Where in its round trip a flow is does not matter then; what the round trip was to have stays until it is over.
+    #[test]
+    fn parts_of_round_trips_repeat_while_alpha_decays() {
+        for (settled, in_flight, period) in [(0, 49_000, 7), (0, 50_500, 110), (1, 48_000, 2), (45, 48_000, 2)] {
+            let mut flow = Flow::new();
+            flow.after(200, UNMARKED);
+            flow.after_packets(10, 49_000, UNMARKED);
+            let before = flow.after_packets(settled + 1, in_flight, UNMARKED);
+            let after = flow.after_packets(period, in_flight, UNMARKED);
+            assert!(flow.model.repeats(&before, &after));
+            for rounds in [1, 2, 40] {
+                let mut coasted = after;
+                flow.model.coast(&mut coasted, &before, rounds);
+                let (model, state) = (flow.model, flow.state);
+                let mut other = Flow { model, state, out: flow.out, acked: flow.acked };
+                let simulated = other.after_packets(rounds * period, in_flight, UNMARKED);
+                assert_eq!(bytemuck::bytes_of(&coasted), bytemuck::bytes_of(&simulated), "{in_flight}, {rounds} times");
+            }
         }
     }
 

@@ -394,7 +394,118 @@ mod tests {
             HpccConfig { time_modulus: Span::from_ns(1 << 24), byte_modulus: 1 << 29, ..HpccConfig::default() };
         let model = Hpcc::new(config);
         assert_eq!(model.time_since(SimTime::from_ns(5), SimTime::from_ns((1 << 24) - 5)), Span::from_ns(10));
-        assert_eq!(model.bytes_since(100, (1 << 29) - 50), 150);
+        assert_eq!(model.time_since(SimTime::from_ns((1 << 24) + 15), SimTime::from_ns(5)), Span::from_ns(10));
+        assert_eq!(
+            [(100, (1 << 29) - 50), (150, 100), (7, 7)].map(|(to, from)| model.bytes_since(to, from)),
+            [150, 50, 0]
+        );
+        let model = Hpcc::new(HpccConfig::default());
+        assert_eq!(model.time_since(SimTime(15), SimTime(5)), Span(10));
+        assert_eq!([(15, 5), (5, 15)].map(|(to, from)| model.bytes_since(to, from)), [10, u64::MAX - 9]);
+    }
+
+    #[test]
+    fn samples_count_by_their_time_up_to_a_round_trip() {
+        let average = |rate_quantum, old, sample, tau| {
+            Hpcc::new(HpccConfig { rate_quantum, ..HpccConfig::default() }).average(old, sample, tau, 4_000.0)
+        };
+        assert_eq!(average(0, 0.5, 0.75, 1_000.0), 0.5625);
+        assert_eq!([4_000.0, 9_000.0].map(|tau| average(0, 0.5, 0.75, tau)), [0.75; 2]);
+        let unit = 1.0 / 65_536.0;
+        assert_eq!([0, 1].map(|quantum| average(quantum, 0.0, 0.0, 1_000.0)), [unit; 2]);
+        let rounded = [0.4, 0.6].map(|units| average(1, 0.5 + units * unit, 0.5 + units * unit, 1_000.0));
+        assert_eq!(rounded, [0.5, 0.5 + unit]);
+    }
+
+    /// Target 0.5: at 0.75 the rate is divided by 1.5, at 0.25 it would be doubled.
+    #[test]
+    fn rates_rise_by_a_step_twice_before_they_follow_the_utilisation() {
+        let config = HpccConfig {
+            target: 0.5,
+            max_stage: 2,
+            additive: BitRate(7),
+            min_rate: BitRate(1_000),
+            ..HpccConfig::default()
+        };
+        let next = |config, utilisation, stage| {
+            let register = Register { rate: BitRate(30_000), utilisation };
+            let (rate, stage) = Hpcc::new(config).next(&register, stage, BitRate(1_000_000));
+            (rate.0, stage)
+        };
+        assert_eq!([0.75, 0.5].map(|u| next(config, u, 1)), [(20_007, 0), (30_007, 0)]);
+        assert_eq!([0, 1, 2].map(|stage| next(config, 0.25, stage)), [(30_007, 1), (30_007, 2), (60_007, 0)]);
+        assert_eq!([50.0, 0.0001].map(|u| next(config, u, 2)), [(1_000, 0), (1_000_000, 0)], "least and most");
+        assert_eq!(next(HpccConfig { rate_quantum: 10, ..config }, 0.75, 0), (20_000, 0));
+    }
+
+    /// A flow that has one hop on record, seen at 1 us with 2,000 bytes sent and a queue of 300.
+    fn with_a_record(config: HpccConfig) -> (Hpcc, HpccState) {
+        let model = Hpcc::new(config);
+        let (mut state, _) = model.start(&FLOW, SimTime::ZERO);
+        (state.known, state.seen[0]) = (1, Seen::of(&hop(1_000, 2_000, 300)));
+        (model, state)
+    }
+
+    /// 8,000 bytes in 2 us are 0.64 of 50 Gb/s; the smaller queue, of 200 bytes, is at the flow's 100 Gb/s 400 of the
+    /// 52,000 that the bandwidth-delay product has.
+    #[test]
+    fn utilisation_is_what_was_sent_and_what_waits() {
+        let (model, state) = with_a_record(HpccConfig::default());
+        let rate = BitRate::from_gbps(50);
+        let sample = |hop: IntHop| {
+            let mut state = state;
+            let sample = model.sample(&mut state, 0, &hop, true);
+            assert_eq!((state.known, state.seen[0]), (1, Seen::of(&hop)), "it is on record now");
+            sample.map(|sample| (sample.tau, (sample.utilisation * 1e9).round()))
+        };
+        assert_eq!(sample(IntHop { rate, ..hop(3_000, 10_000, 200) }), Some((2_000.0, 647_692_308.0)));
+        assert_eq!(sample(IntHop { rate, ..hop(3_000, 10_000, 0) }), Some((2_000.0, 640_000_000.0)));
+        assert_eq!(sample(IntHop { rate, ..hop(1_000, 10_000, 200) }), None, "no time");
+        assert_eq!(sample(IntHop { rate: BitRate(0), ..hop(3_000, 10_000, 200) }), None, "no rate");
+    }
+
+    #[test]
+    fn hops_without_a_record_are_recorded_first() {
+        for sample_feedback in [false, true] {
+            let (model, mut state) = with_a_record(HpccConfig { sample_feedback, ..HpccConfig::default() });
+            assert!(model.sample(&mut state, 1, &hop(3_000, 10_000, 0), false).is_none());
+            assert_eq!((state.known, state.seen[1]), (2, Seen::of(&hop(3_000, 10_000, 0))));
+        }
+    }
+
+    #[test]
+    fn only_feedback_between_round_trips_passes_over_hops_without_a_queue() {
+        for (sample_feedback, full, queue) in
+            [(false, false, 0), (false, true, 0), (true, true, 0), (true, false, 1), (true, false, 0)]
+        {
+            let (model, mut state) = with_a_record(HpccConfig { sample_feedback, ..HpccConfig::default() });
+            let sample = model.sample(&mut state, 0, &hop(3_000, 10_000, queue), full);
+            assert_eq!(sample.is_none(), (sample_feedback, full, queue) == (true, false, 0));
+        }
+    }
+
+    /// Both hops carry 32 Gb/s of 100; the first has done so for 1 us of the round trip's 4.16, the second for 2.
+    #[test]
+    fn the_first_of_equally_utilised_hops_counts() {
+        let (model, mut state) = with_a_record(HpccConfig::default());
+        (state.known, state.seen[0], state.seen[1]) = (2, Seen::zeroed(), Seen::zeroed());
+        model.single_rate(&mut state, &[hop(1_000, 4_000, 0), hop(2_000, 8_000, 0)], true);
+        assert_eq!((state.registers[0].utilisation * 1e6).round(), 836_538.0);
+        assert!(model.single_rate(&mut state, &[hop(1_000, 4_000, 0)], true).is_none(), "nothing new");
+    }
+
+    #[test]
+    fn slow_reaction_waits_for_what_was_sent_at_the_last_one() {
+        let model = Hpcc::new(HpccConfig { fast_react: false, ..HpccConfig::default() });
+        let (mut state, control) = model.start(&FLOW, SimTime::ZERO);
+        let mut reacts = |acked, snd_nxt, hop| {
+            let mut out = CcaOut::new(control);
+            model.on_ack(&mut state, &ack(acked, snd_nxt, &[hop; MAX_INT_HOPS]), &mut out);
+            (out.repace, state.last_update, state.known)
+        };
+        assert_eq!(reacts(1_000, 50_000, hop(0, 0, 0)), (false, 50_000, 5), "a path as long as the header");
+        assert_eq!(reacts(50_000, 99_000, hop(4_000, 40_000, 0)), (false, 50_000, 5));
+        assert_eq!(reacts(51_000, 100_000, hop(4_100, 41_000, 0)), (true, 100_000, 5));
     }
 
     #[test]

@@ -89,6 +89,22 @@ fn positions_not_yet_set_stay_so() {
     assert_eq!(distance(0, 7_000), distance(0, 9_000));
 }
 
+#[test]
+fn spans_are_nanoseconds_with_their_fraction() {
+    assert_eq!([0, 2_000, 2_500].map(|ps| nanoseconds(Span(ps))), [0.0, 2.0, 2.5]);
+}
+
+#[test]
+fn repeated_steps_end_where_nothing_changes() {
+    let steps = core::cell::Cell::new(0);
+    let halved = |value: f64| {
+        steps.set(steps.get() + 1);
+        (value / 2.0).max(1.0)
+    };
+    assert_eq!((repeated(12.0, 2, halved), steps.take()), (3.0, 2));
+    assert_eq!((repeated(12.0, 1_000, halved), steps.take()), (1.0, 5), "the last finds that it stays");
+}
+
 /// The state three rounds like that since `before` later, and whether it counts as the present one.
 fn coasted<C: CongestionControl>(model: &C, drive: &Drive<'_, C>, before: &C::State) -> (bool, C::State) {
     let now = relative(drive);

@@ -107,6 +107,49 @@ mod tests {
         Ack { now: SimTime::ZERO, acked, snd_nxt, marked: false, rtt: Span::ZERO, hops: &[], hop_count: 0 }
     }
 
+    #[test]
+    fn a_round_trip_is_over_beyond_what_was_sent_when_it_began() {
+        let mut trips = RoundTrips::zeroed();
+        assert_eq!((trips.on_ack(&ack(1_000, 5_000)), trips.in_flight()), (RoundTrip::First, 4_000));
+        trips.begin(5_000);
+        assert_eq!((trips.on_ack(&ack(5_000, 9_500)), trips.in_flight()), (RoundTrip::GoesOn, 4_500));
+        assert_eq!((trips.on_ack(&ack(5_001, 9_500)), trips.end()), (RoundTrip::Over, 5_000));
+        assert_eq!((trips.acks, trips.changes, trips.step), (3, 3, 1));
+        trips.on_ack(&ack(5_002, 9_501));
+        assert_eq!((trips.acks, trips.changes), (4, 3), "that kept pace");
+    }
+
+    const RELATIVE: RoundTrips = RoundTrips { end: 2_000, acked: 0, in_flight: 2_000, step: 500, acks: 14, changes: 5 };
+
+    #[test]
+    fn pace_is_kept_if_all_is_as_before() {
+        let before = RoundTrips { end: 7, acked: 9, in_flight: 11, step: 13, acks: 13, changes: 5 };
+        assert!(before.keeps_pace(&RELATIVE));
+        for other in [
+            RoundTrips { acked: 1, ..RELATIVE },
+            RoundTrips { step: 0, ..RELATIVE },
+            RoundTrips { end: 2_001, ..RELATIVE },
+            RoundTrips { acks: 13, ..RELATIVE },
+            RoundTrips { changes: 6, ..RELATIVE },
+        ] {
+            assert!(!before.keeps_pace(&other), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn positions_move_and_counts_go_on() {
+        let trips = RoundTrips { end: 9_000, acked: 7_000, ..RELATIVE };
+        assert_eq!((trips.relative(7_000), RELATIVE.absolute(7_000)), (RELATIVE, trips));
+        let unset = RoundTrips { end: 0, ..trips };
+        assert_eq!(unset.relative(7_000).absolute(100), RoundTrips { end: 0, acked: 100, ..RELATIVE });
+
+        let before = RoundTrips { acks: 10, changes: 3, ..RELATIVE };
+        assert_eq!(RELATIVE.counted_as(&before), before);
+        let mut later = RELATIVE;
+        later.count_on(&before, 3);
+        assert_eq!(later, RoundTrips { acks: 14 + 3 * 4, changes: 5 + 3 * 2, ..RELATIVE });
+    }
+
     /// So many acknowledgements in pace; gives the round trips that ended.
     fn go_on(trips: &mut RoundTrips, acked: &mut u64, acks: u64, in_flight: u64, step: u64) -> u64 {
         let mut over = 0;

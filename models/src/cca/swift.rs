@@ -290,6 +290,58 @@ mod tests {
         assert!(target(1.0) > target(2.0) && target(2.0) > target(99.0));
     }
 
+    /// alpha is 50 us / (1 / sqrt(0.25) - 1 / sqrt(100)) = 26,315.8 ns.
+    #[test]
+    fn flow_scaling_goes_with_the_inverse_root_of_the_window() {
+        let model = Swift::new(SwiftConfig { scaling_min: 0.25, ..SwiftConfig::default() });
+        let (mut state, _) = model.start(&flow(), SimTime::ZERO);
+        let mut target = |window| {
+            state.window = window;
+            model.target(&state).round()
+        };
+        assert_eq!([1.0, 4.0, 25.0].map(&mut target), [18_000.0 + 23_684.0, 18_000.0 + 10_526.0, 18_000.0 + 2_632.0]);
+    }
+
+    #[test]
+    fn windows_are_those_of_the_pipe_and_the_margin_at_most() {
+        let model = Swift::new(SwiftConfig::default());
+        let (mut state, _) = model.start(&flow(), SimTime::ZERO);
+        assert_eq!((state.window, state.max_window), (100.0, 100.0 * (1.0 + 10.0 / 8.0) + 1.0));
+        state.window = 300.0;
+        assert_eq!(model.control(&mut state), SendControl { window: 226_000, rate: flow().line_rate });
+        assert_eq!(state.window, 226.0);
+        state.window = 0.000_1;
+        // A thousandth of 8,000 bits every 8 us.
+        assert_eq!(model.control(&mut state), SendControl { window: 1_000, rate: BitRate(1_000_000) });
+        assert_eq!(state.window, 0.001);
+        (state.window, state.rtt) = (0.5, Span::from_ns(10));
+        assert_eq!(model.control(&mut state), SendControl { window: 1_000, rate: flow().line_rate });
+
+        let (state, _) = model.start(&FlowFacts { bdp: 500, ..flow() }, SimTime::ZERO);
+        assert_eq!((state.window, state.max_window), (1.0, 3.25), "a packet at least");
+    }
+
+    #[test]
+    fn delay_at_target_neither_adds_nor_takes() {
+        let model = Swift::new(SwiftConfig::default());
+        let (mut state, control) = model.start(&flow(), SimTime::ZERO);
+        model.on_ack(&mut state, &ack(18, 1_000, 18), &mut CcaOut::new(control));
+        assert_eq!((state.window, state.cut_before, state.last_acked), (100.0, 1, 1_000));
+    }
+
+    #[test]
+    fn the_largest_share_is_taken_at_most_and_at_time_outs() {
+        let model = Swift::new(SwiftConfig { max_decrease: 0.25, ..SwiftConfig::default() });
+        let (mut state, control) = model.start(&flow(), SimTime::ZERO);
+        let mut out = CcaOut::new(control);
+        model.on_ack(&mut state, &ack(360, 1_000, 360), &mut out);
+        assert_eq!(out.control.window, 75_000);
+        for (us, window) in [(719, 75_000), (720, 56_250), (721, 56_250)] {
+            model.on_timeout(&mut state, SimTime(us * 1_000_000), &mut out);
+            assert_eq!(out.control.window, window, "at {us} us");
+        }
+    }
+
     #[test]
     fn cuts_move_with_their_flow() {
         let model = Swift::new(SwiftConfig::default());

@@ -272,6 +272,62 @@ mod tests {
         // Gradient 0.875 * 10 / 20 = 0.4375.
         assert_eq!(after(&[60, 70]), (50e9 * (1.0 - 0.8 * 0.4375)) as u64);
         assert_eq!(after(&[60, 400]), 1_000_000_000, "never below the least rate");
+        assert_eq!(after(&[100, 100]), 50_100_000_000, "no gradient: additive increase");
+    }
+
+    #[test]
+    fn bounds_belong_to_the_gradient() {
+        assert_eq!(after(&[40, 50]), (50e9 * (1.0 - 0.8 * 0.4375)) as u64);
+        assert_eq!(after(&[490, 500]), (50e9 * (1.0 - 0.8 * 0.4375)) as u64);
+    }
+
+    /// Differences of -10 and 20: 0.125 * 0.875 * -10 + 0.875 * 20 = 16.40625, of 20.
+    #[test]
+    fn differences_are_smoothed() {
+        assert_eq!(after(&[100, 90, 110]), (50_100_000_000f64 * (1.0 - 0.8 * 0.8203125)) as u64);
+    }
+
+    #[test]
+    fn a_decrease_ends_the_increases_in_a_row() {
+        assert_eq!(after(&[10, 10, 10, 10, 10, 10, 10, 60, 40]), 1_100_000_000);
+    }
+
+    /// Differences of 10, and of 10 again: the round trip that went back is not where the next begins.
+    #[test]
+    fn a_round_trip_in_which_nothing_new_was_sent_is_measured_on() {
+        let mut flow = Flow::new();
+        flow.state.rate = BitRate::from_gbps(50);
+        for (acked, snd_nxt, us) in [(1_000, 1_500, 60), (2_000, 1_500, 70), (2_500, 3_000, 70)] {
+            let (now, marked, rtt) = (SimTime::ZERO, false, Span::from_us(us));
+            let ack = Ack { now, acked, snd_nxt, marked, rtt, hops: &[], hop_count: 0 };
+            flow.model.on_ack(&mut flow.state, &ack, &mut flow.out);
+        }
+        assert_eq!(flow.state.difference, 0.125 * 8_750.0 + 8_750.0);
+        let first = (50e9 * (1.0 - 0.8 * 0.4375)) as u64;
+        assert_eq!(flow.out.control.rate.0, (first as f64 * (1.0 - 0.8 * 0.4921875)) as u64);
+    }
+
+    #[test]
+    fn flows_idle_at_line_rate_while_nothing_changes() {
+        let mut flow = Flow::new();
+        let (before, after) = (flow.after(10, 20), flow.after(1, 20));
+        let low = Span::from_us(50);
+        assert!(before.is_idling(&after, low));
+        assert!(!before.is_idling(&after, Span::from_us(20)), "the gradient counts from there on");
+        let slower = BitRate::from_gbps(99);
+        for (one, other) in [
+            (TimelyState { rate: slower, ..before }, after),
+            (before, TimelyState { rate: slower, ..after }),
+            (TimelyState { increases: 4, ..before }, after),
+            (before, TimelyState { increases: 4, ..after }),
+            (before, TimelyState { rtt_changes: after.rtt_changes + 1, ..after }),
+            (before, TimelyState { last_rtt: Span::from_us(19), ..after }),
+            (before, TimelyState { changes: after.changes + 1, ..after }),
+            (before, TimelyState { uses: after.uses + 1, ..after }),
+            (before, TimelyState { trips: before.trips, ..after }),
+        ] {
+            assert!(!one.is_idling(&other, low), "{one:?} {other:?}");
+        }
     }
 
     /// A flow with one ACK a round trip.

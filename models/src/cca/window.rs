@@ -52,6 +52,13 @@ mod tests {
     }
 
     #[test]
+    fn rules_have_hashes_of_their_own() {
+        let [one, two, three] = [WindowRule::Unlimited, WindowRule::Bdp, WindowRule::BdpAtRate]
+            .map(|rule| rule.hash(ConfigHash::new()).finish());
+        assert!(one != two && two != three && three != one);
+    }
+
+    #[test]
     fn products_beyond_64_bits_keep_their_value() {
         let control = WindowRule::BdpAtRate.control(1 << 40, BitRate::from_gbps(200), BitRate::from_gbps(400));
         assert_eq!(control.window, 1 << 39);
