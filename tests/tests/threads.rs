@@ -6,14 +6,14 @@ use wormhole::scenario::{Profile, Scenario};
 use wormhole::simulate::{Outcome, simulate, simulate_memoised};
 use wormhole_kernel::accel::{Acceleration, Tier};
 use wormhole_kernel::kernel::Step;
-use wormhole_kernel::shard::{ShardLimits, rank_events};
+use wormhole_kernel::shard::{Departure, ShardLimits, rank_events};
 use wormhole_kernel::{
     BitRate, Completion, FabricSize, FlowSpec, Kernel, Limits, LinkSpec, NodeId, NodeKind, SimTime, Span,
 };
-use wormhole_models::cca::{AnyCca, Hpcc, HpccConfig};
+use wormhole_models::cca::{AnyCca, FixedWindow, FixedWindowConfig, WindowRule};
 use wormhole_models::profile::Ps;
 use wormhole_models::router::{Ecmp, EcmpHash};
-use wormhole_tests::shrink::Shrink;
+use wormhole_tests::shrink::{Shrink, without_some};
 use wormhole_tests::swarm::for_all_seeds;
 use wormhole_tests::{Rng, load_text, usable};
 
@@ -121,74 +121,126 @@ fn any_number_of_threads_gives_the_same() {
 
 type PsKernel<'a> = Kernel<'a, Ps<'static, Ecmp>>;
 
-/// Two switches with two hosts each, all of which send across the link between them, in step. Does something with a
-/// kernel for each of `count`.
-fn on_a_dumbbell<T>(count: usize, work: impl FnOnce(Vec<PsKernel<'_>>, &mut [Vec<u64>]) -> T) -> T {
-    let nodes: Vec<NodeKind> = (0..6).map(|n| if n < 4 { NodeKind::Host } else { NodeKind::Switch }).collect();
-    let link =
-        |a, b| LinkSpec { a: NodeId(a), b: NodeId(b), rate: BitRate::from_gbps(100), delay: Span::from_us(1), loss: 0 };
-    let links = [link(0, 4), link(1, 4), link(2, 5), link(3, 5), link(4, 5)];
-    let ccas: &[AnyCca] = Box::leak(Box::new([AnyCca::Hpcc(Hpcc::new(HpccConfig::default()))]));
+/// Hosts at each of the two switches of a dumbbell.
+const HOSTS: u32 = 4;
+/// What a frame of 1,048 bytes takes to be sent.
+const FRAME: Span = Span(83_840);
+/// A fraction of the events that are on wires at a time.
+const SMALL_WINDOWS: ShardLimits = ShardLimits { events: 64, departures: 64, timers: 64 };
+
+/// Flows in a dumbbell that start at multiples of what a frame takes; so do all frames arrive.
+struct InStep(Vec<FlowSpec>);
+
+impl std::fmt::Display for InStep {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.iter().try_for_each(|flow| writeln!(f, "{flow:?}"))
+    }
+}
+
+impl Shrink for InStep {
+    fn smaller(&self) -> Vec<InStep> {
+        without_some(&self.0).into_iter().map(InStep).collect()
+    }
+}
+
+fn flows_in_step(seed: u64) -> InStep {
+    let rng = &mut Rng(seed);
+    let mut flows = Vec::new();
+    for token in 0..rng.between(6, 30) {
+        let (src, dst) = (rng.below(2 * u64::from(HOSTS)) as u32, rng.below(2 * u64::from(HOSTS)) as u32);
+        let start = SimTime(FRAME.0 * rng.below(20));
+        if src != dst {
+            let bytes = 1_000 * rng.between(5, 60);
+            flows.push(FlowSpec { token, ..FlowSpec::new(NodeId(src), NodeId(dst), bytes, start) });
+        }
+    }
+    InStep(flows)
+}
+
+/// Does something with `count` kernels of a dumbbell that have these flows.
+fn on_a_dumbbell<T>(
+    count: usize,
+    flows: &[FlowSpec],
+    work: impl for<'k> FnOnce(Vec<PsKernel<'k>>, &'k mut [Vec<u64>]) -> T,
+) -> T {
+    let kind = |node| if node < 2 * HOSTS { NodeKind::Host } else { NodeKind::Switch };
+    let nodes: Vec<NodeKind> = (0..2 * HOSTS + 2).map(kind).collect();
+    let (rate, delay) = (BitRate::from_gbps(100), Span(10 * FRAME.0));
+    let link = |a, b| LinkSpec { a: NodeId(a), b: NodeId(b), rate, delay, loss: 0 };
+    let mut links: Vec<LinkSpec> = (0..2 * HOSTS).map(|host| link(host, 2 * HOSTS + host / HOSTS)).collect();
+    links.push(link(2 * HOSTS, 2 * HOSTS + 1));
+    let window = FixedWindow::new(FixedWindowConfig::Rule(WindowRule::Bdp));
+    let ccas: &[AnyCca] = Box::leak(Box::new([AnyCca::FixedWindow(window)]));
     let models = || Ps::models(ccas, Ecmp::new(EcmpHash::Salted(1)), 1);
     let limits = Limits::default();
     let words = PsKernel::words(FabricSize::of(&nodes, &links), &limits, &models());
     let shard_words = PsKernel::shard_words(nodes.len(), &SMALL_WINDOWS);
-    let mut memories = vec![vec![0; words]; count];
+    let (mut memories, mut of_shards) = (vec![vec![0; words]; count], vec![vec![0; shard_words]; count]);
     let kernel = |memory| {
         let mut kernel = Kernel::new(memory, &nodes, &links, models(), &limits, ()).expect("a kernel");
-        for (token, (src, dst)) in (0..).zip([(0, 2), (1, 3), (2, 0), (3, 1)]) {
-            let flow = FlowSpec { token, ..FlowSpec::new(NodeId(src), NodeId(dst), 1_000_000, SimTime::ZERO) };
-            kernel.add_flow(&flow).expect("a flow");
+        for flow in flows {
+            kernel.add_flow(flow).expect("a flow");
         }
         kernel
     };
     let kernels = memories.iter_mut().map(|memory| kernel(&mut memory[..])).collect();
-    work(kernels, &mut vec![vec![0; shard_words]; count])
+    work(kernels, &mut of_shards)
 }
 
-/// A fraction of the events that are on wires at a time.
-const SMALL_WINDOWS: ShardLimits = ShardLimits { events: 64, departures: 64, timers: 64 };
+/// When which flow has ended.
+fn ends(kernels: &mut [PsKernel<'_>]) -> Vec<(SimTime, u64)> {
+    let ends = |kernel: &mut PsKernel<'_>| core::iter::from_fn(|| kernel.poll_completion()).collect::<Vec<_>>();
+    let mut ends: Vec<_> = kernels.iter_mut().flat_map(ends).map(|done| (done.start + done.fct, done.token)).collect();
+    ends.sort();
+    ends
+}
 
-/// Windows of a tenth of the lookahead: what is scheduled in one is pending while many others end, and after so many of
-/// them there are no more places for ranks.
+/// Runs two shards in windows of a fraction of the lookahead. Gives the events of the first one's logs.
+fn run_in_small_windows(kernels: &mut [PsKernel<'_>]) -> usize {
+    let mut events = 0;
+    while let Some(start) = kernels.iter().filter_map(Kernel::next_event_time).min() {
+        for kernel in &mut *kernels {
+            assert_eq!(kernel.run_window(start + Span(FRAME.0 / 2)), Ok(Step::Reached));
+        }
+        let logs: Vec<_> = kernels.iter().map(|kernel| kernel.window_log().to_vec()).collect();
+        let mut ranks: Vec<_> = logs.iter().map(|log| vec![0; log.len()]).collect();
+        let logs: Vec<_> = logs.iter().map(|log| &log[..]).collect();
+        rank_events(&logs, &mut ranks.iter_mut().map(|ranks| &mut ranks[..]).collect::<Vec<_>>());
+        let departures: Vec<_> = kernels.iter().map(|kernel| kernel.departures().to_vec()).collect();
+        for (shard, kernel) in kernels.iter_mut().enumerate() {
+            kernel.close_window(&ranks[shard]);
+            let arrival = |departure| Departure::arrival(departure, &ranks[1 - shard]);
+            let mut arrivals: Vec<_> = departures[1 - shard].iter().map(arrival).collect();
+            arrivals.sort_by_key(|arrival| arrival.key);
+            kernel.receive(&arrivals).expect("frames");
+        }
+        events += logs[0].len();
+    }
+    events
+}
+
+/// What is scheduled in a window is pending while many others end, and after so many of them there are no more places
+/// for ranks.
 #[test]
 fn ranks_of_shards_are_forgotten_in_time() {
-    let ended = |kernel: &mut PsKernel<'_>| {
-        core::iter::from_fn(|| kernel.poll_completion()).map(|done| (done.end(), done.token, done.fct)).collect()
-    };
-    let one: Vec<_> = on_a_dumbbell(1, |mut kernels, _| {
-        assert_eq!(kernels[0].run_until(SimTime::MAX), Ok(Step::Idle));
-        ended(&mut kernels[0])
-    });
-    let (mut two, events): (Vec<_>, usize) = on_a_dumbbell(2, |mut kernels, words| {
-        let owners = [0, 0, 1, 1, 0, 1];
-        for ((shard, kernel), words) in (0..).zip(&mut kernels).zip(words) {
-            kernel.become_shard(words, &SMALL_WINDOWS, |node| owners[node.index()] == shard).expect("a shard");
-        }
-        let mut events = 0;
-        while let Some(start) = kernels.iter().filter_map(Kernel::next_event_time).min() {
-            for kernel in &mut kernels {
-                assert_eq!(kernel.run_window(start + Span(100_000)), Ok(Step::Reached));
+    let mut forgotten = 0;
+    for_all_seeds(60, flows_in_step, |InStep(flows)| {
+        let one = on_a_dumbbell(1, flows, |mut kernels, _| {
+            assert_eq!(kernels[0].run_until(SimTime::MAX), Ok(Step::Idle));
+            ends(&mut kernels)
+        });
+        let (two, events) = on_a_dumbbell(2, flows, |mut kernels, words| {
+            let owner = |node: NodeId| if node.0 < 2 * HOSTS { node.0 / HOSTS } else { node.0 - 2 * HOSTS };
+            for ((shard, kernel), words) in (0..).zip(&mut kernels).zip(words) {
+                kernel.become_shard(words, &SMALL_WINDOWS, |node| owner(node) == shard).expect("a shard");
             }
-            let logs: Vec<_> = kernels.iter().map(|kernel| kernel.window_log().to_vec()).collect();
-            let mut ranks: Vec<_> = logs.iter().map(|log| vec![0; log.len()]).collect();
-            let logs: Vec<_> = logs.iter().map(|log| &log[..]).collect();
-            rank_events(&logs, &mut ranks.iter_mut().map(|ranks| &mut ranks[..]).collect::<Vec<_>>());
-            let departures: Vec<_> = kernels.iter().map(|kernel| kernel.departures().to_vec()).collect();
-            for (shard, kernel) in kernels.iter_mut().enumerate() {
-                kernel.close_window(&ranks[shard]);
-                let arrival = |departure| wormhole_kernel::shard::Departure::arrival(departure, &ranks[1 - shard]);
-                let mut arrivals: Vec<_> = departures[1 - shard].iter().map(arrival).collect();
-                arrivals.sort_by_key(|arrival| arrival.key);
-                kernel.receive(&arrivals).expect("frames");
-            }
-            events += logs[0].len();
-        }
-        (kernels.iter_mut().flat_map(ended).collect(), events)
+            let events = run_in_small_windows(&mut kernels);
+            (ends(&mut kernels), events)
+        });
+        assert!(one.len() == flows.len() && one == two, "{one:?}\n{two:?}");
+        forgotten += events / (2 * SMALL_WINDOWS.events);
     });
-    two.sort();
-    assert!(one.len() == 4 && one == two, "{one:?}\n{two:?}");
-    assert!(events > 20 * SMALL_WINDOWS.events, "{events} events");
+    assert!(forgotten > 100, "ranks were forgotten {forgotten} times");
 }
 
 /// Pairs of hosts at switches of their own: what a fabric does that is made of parts.

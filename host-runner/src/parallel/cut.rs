@@ -4,8 +4,8 @@ use std::collections::BinaryHeap;
 use wormhole_kernel::fabric::PortInfo;
 use wormhole_kernel::{LinkSpec, Span};
 
-/// How far from its share the weight of a shard may be, as a fraction of the share. All shards wait for the one with the
-/// most, at each window.
+/// How far from its share the weight of a shard may be, as a fraction of the share. All shards wait for the one with
+/// the most, at each window.
 const SLACK: f64 = 0.01;
 /// Times that nodes at the border are looked at again.
 const PASSES: usize = 8;

@@ -2,8 +2,8 @@
 //! model allows: the ring of the SimBricks protocol, and the barrier of shards.
 //!
 //! The source files are the same; [`shm`] stands for the ring's memory, [`sync`] for what the barrier is made of. Loom
-//! searches all interleavings of the two sides, and all values that a read may see: a weaker ordering anywhere in `ring`
-//! or in what [`Barrier::wait`] does at a turn lets a model here fail.
+//! searches all interleavings of the two sides, and all values that a read may see: a weaker ordering anywhere in
+//! `ring` or in what [`Barrier::wait`] does at a turn lets a model here fail.
 
 // Not all of each is tried.
 #[allow(dead_code)]
