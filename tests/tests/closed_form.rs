@@ -382,11 +382,19 @@ fn incast_under_pfc_keeps_the_bottleneck_busy() {
     assert!(last >= want && last <= want + on_wire(43, G100), "{last} instead of {want}");
 }
 
-/// The last link is slow: its switch pauses the one before it, whose queue is empty then, and so on to the host.
+#[test]
+fn a_priority_that_has_ended_does_not_hold_up_the_others() {
+    let flows: Vec<FlowSpec> =
+        (1..5).map(|s| FlowSpec { priority: s as u8, ..flow(s - 1, 4, 20 * u64::from(s) * MTU) }).collect();
+    let fcts = star(5, G100, US).run(&flows).fcts(&flows);
+    assert_eq!(fcts.last(), Some(&(full() + 200 * full() + 4 * US + 2 * ack())), "the port is kept busy");
+}
+
+/// The last link is slow: its switch pauses the one before it, whose queue is empty, for it is faster than the first.
 #[test]
 fn pauses_travel_up_a_chain() {
     let flows = [flow(0, 1, 3_000 * MTU)];
-    let mut net = chain(&[(G100, US), (G100, US), (G100 / 10, US)]);
+    let mut net = chain(&[(G100 / 2, US), (G100, US), (G100 / 10, US)]);
     net.buffer = 1 << 20;
     let run = net.run(&flows);
     let switch = run.ports.iter().filter(|(link, stats)| link.0 == 1 && stats.pauses > 0).count();
