@@ -180,9 +180,11 @@ impl Run {
     }
 }
 
-/// Bytes received in order by all flows, and when data left host 0.
+/// Bytes received in order by all flows, when data left host 0, and that no port sends data that is paused there.
 #[derive(Default)]
 struct Seen {
+    /// By port, a bit for each paused priority.
+    paused: Vec<u8>,
     /// Next byte, by queue pair. Good for runs in which no slot is used twice.
     expected: Vec<u64>,
     in_order: u64,
@@ -190,7 +192,16 @@ struct Seen {
 }
 
 impl Observer for Seen {
+    fn pfc(&mut self, _time: SimTime, port: PortId, priority: u8, pause: bool) {
+        self.paused.resize(self.paused.len().max(port.index() + 1), 0);
+        self.paused[port.index()] &= !(1 << priority);
+        self.paused[port.index()] |= u8::from(pause) << priority;
+    }
+
     fn transmit(&mut self, time: SimTime, port: PortId, frame: &Packet) {
+        let paused = self.paused.get(port.index()).copied().unwrap_or(0);
+        let is_held = frame.kind() == PacketKind::Data && paused >> frame.priority & 1 != 0;
+        assert!(!is_held, "{port:?} sends what is paused at {time:?}");
         // Links are listed so that host 0 has port 0.
         if port == PortId(0) && frame.kind() == PacketKind::Data {
             self.left.push(time.0);
@@ -369,6 +380,32 @@ fn incast_under_pfc_keeps_the_bottleneck_busy() {
     let want = full() + packets * u64::from(senders) * full() + 4 * US + 2 * ack();
     assert!(run.totals.pauses > 0 && run.totals.drops == 0, "{:?}", run.totals);
     assert!(last >= want && last <= want + on_wire(43, G100), "{last} instead of {want}");
+}
+
+#[test]
+fn a_priority_that_has_ended_does_not_hold_up_the_others() {
+    let flows: Vec<FlowSpec> =
+        (1..5).map(|s| FlowSpec { priority: s as u8, ..flow(s - 1, 4, 20 * u64::from(s) * MTU) }).collect();
+    let fcts = star(5, G100, US).run(&flows).fcts(&flows);
+    assert_eq!(fcts.last(), Some(&(full() + 200 * full() + 4 * US + 2 * ack())), "the port is kept busy");
+}
+
+/// The last link is slow: its switch pauses the one before it, whose queue is empty, for it is faster than the first.
+#[test]
+fn pauses_travel_up_a_chain() {
+    let flows = [flow(0, 1, 3_000 * MTU)];
+    let mut net = chain(&[(G100 / 2, US), (G100, US), (G100 / 10, US)]);
+    net.buffer = 1 << 20;
+    let run = net.run(&flows);
+    let switch = run.ports.iter().filter(|(link, stats)| link.0 == 1 && stats.pauses > 0).count();
+    let host = run.ports.iter().filter(|(link, stats)| link.0 == 0 && stats.pauses > 0).count();
+    assert_eq!((switch, host, run.totals.drops), (1, 1, 0), "{:?}", run.totals);
+    let last = 3_000 * on_wire(MTU + 48, G100 / 10);
+    let fct = run.fcts(&flows)[0];
+    assert!(fct >= last && fct <= last + 20 * US, "{fct} instead of {last}: the slow link is kept busy");
+    // PFC frames wait for an acknowledgement at most, and the other way round.
+    let back = run.ports.iter().filter(|(link, stats)| link.0 == 0 && stats.pauses == 0).map(|(_, stats)| stats);
+    back.for_each(|stats| assert!(stats.queue_byte_ns < 100 * stats.frames, "{stats:?}"));
 }
 
 #[test]
