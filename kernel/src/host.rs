@@ -629,6 +629,10 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let (port, partition) = (slot.port, slot.partition);
         self.totals.timeouts += 1;
         self.interrupt_recording(partition, false);
+        // What is skipped has no time-outs: nobody would count them.
+        if partition.is_some() {
+            self.drop_candidate(partition);
+        }
         let slot = &mut self.qps.slots[qp.index()];
         if slot.retries >= self.models.transport.retries {
             self.finish(qp, FlowEnd::GaveUp);
