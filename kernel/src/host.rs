@@ -52,8 +52,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
                     self.push_opening(qp);
                 }
                 Err(fault) => {
-                    self.fault = Some(fault);
-                    self.interrupted = true;
+                    self.fail(fault);
                     break;
                 }
             }

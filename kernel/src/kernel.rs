@@ -763,6 +763,13 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
         }
     }
 
+    /// A limit is reached: nothing more happens but that the caller is told.
+    #[cold]
+    pub(crate) fn fail(&mut self, fault: CapacityError) {
+        self.fault = Some(fault);
+        self.interrupted = true;
+    }
+
     pub(crate) fn push_completion(&mut self, record: Completion) {
         self.completions.push(record);
         self.interrupted |= self.stops_at_completions || self.completions.is_full();

@@ -452,11 +452,10 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
             if self.packets.available() == 0 {
                 return Err(CapacityError { what: "packets", limit: self.packets.capacity() });
             }
-            let id = self.new_frame(Packet { arrival: *key, int_hops: 0, ..*frame });
-            for hop in &hops[..MAX_INT_HOPS.min(frame.int_hops as usize)] {
-                self.packets.push_hop(id, *hop);
+            let id = self.new_frame(Packet { arrival: *key, ..*frame });
+            for (number, hop) in (0..frame.int_hops).zip(hops) {
+                self.packets.set_hop(id, number, *hop);
             }
-            self.packets.get_mut(id).int_hops = frame.int_hops;
             self.count_frame(frame, 1);
             let Some(shard) = &mut self.shard else { continue };
             shard.imports.insert(&mut self.packets, last, id);
@@ -479,10 +478,7 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
                     let hops = self.packets.hops(id);
                     departure.hops[..hops.len()].copy_from_slice(hops);
                 }
-                Err(fault) => {
-                    self.fault = Some(fault);
-                    self.interrupted = true;
-                }
+                Err(fault) => self.fail(fault),
             }
         }
         self.count_frame(&frame, u32::MAX);
@@ -513,8 +509,7 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
             && at >= shard.end
             && let Err(fault) = shard.timers.push(timer)
         {
-            self.fault = Some(fault);
-            self.interrupted = true;
+            self.fail(fault);
         }
     }
 

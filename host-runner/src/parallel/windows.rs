@@ -120,12 +120,12 @@ impl<R: Router> Shard<'_, '_, '_, R> {
                 break RoundEnd::GiveUp;
             }
             let windows = told(self.exchanges, self.windows.count);
-            let told = windows.iter().filter_map(|window| window.ends).max();
-            if told == Some(RoundEnd::GiveUp) {
+            let ends = windows.iter().filter_map(|window| window.ends).max();
+            if ends == Some(RoundEnd::GiveUp) {
                 break RoundEnd::GiveUp;
             }
             gives_up = !self.settle(&windows, &mut ranks);
-            if let Some(end) = told {
+            if let Some(end) = ends {
                 break end;
             }
             start = windows.iter().map(|window| window.next).min().unwrap_or(SimTime::MAX);
