@@ -750,7 +750,6 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn schedule(&mut self, event: Event, key: EventKey) {
         let timer = self.timers.timer(event);
-        self.note_timer(timer, key.at);
         let replaces_first = self.next_timer < key && self.events.pending(timer) == Some(self.next_timer);
         self.events.schedule(timer, key);
         self.next_timer =

@@ -21,7 +21,8 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     /// Whether the transmitter of `port` is still at work. When it is done it looks for more.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn is_busy(&self, port: PortId) -> bool {
-        self.ports[port.index()].idle_from > self.clock.current()
+        let (idle_from, present) = (self.ports[port.index()].idle_from, self.clock.current());
+        idle_from > present && (idle_from.at > present.at || self.is_to_come(idle_from))
     }
 
     /// Puts a frame on the wire. The transmitter must be idle and the link up.
@@ -104,7 +105,6 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     #[cold]
     fn push_own_lane(&mut self, port: PortId, id: PacketId) {
         let arrival = self.packets.get(id).arrival;
-        self.note_timer(self.timers.timer(Event::Arrive(port)), arrival.at);
         let first = self.ports[port.index()].lane.is_empty();
         self.ports[port.index()].lane.push(&mut self.packets, id);
         if first {

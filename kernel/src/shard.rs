@@ -8,11 +8,11 @@
 //! # Order
 //! The order of events is that of one kernel, to the last tie. Of two events of one instant and delay the one goes
 //! first that was scheduled first, and within a window no shard knows what the others schedule in the same instant. So
-//! places in it are *provisional* within a window: they name the event that scheduled, by its number in the shard's log
-//! of the window. When the window is over, [`rank_events`] brings the logs of all shards into one order, instant by
-//! instant, and every shard [ends it](Kernel::close_window): it keeps the ranks, and whatever was scheduled in the
-//! window has the place that it has among all. Most of what is pending learns its place only when it is next: windows
-//! are short, and all that is on wires is pending.
+//! places in it are *provisional*: they name the event that scheduled, by its number in the shard's log. Among what a
+//! shard has scheduled itself that order is the final one. When a window is over, [`rank_events`] brings the logs of all
+//! shards into one order, instant by instant, and every shard [ends it](Kernel::close_window) by keeping the ranks.
+//! They are looked up when something of its own meets a frame from another shard in one instant, with the same delay,
+//! and for whatever other shards are told. So nothing walks over what is pending.
 //!
 //! # Calling order
 //! 1. In each kernel: [`add_flow`](Kernel::add_flow) for all flows, in the same order; then
@@ -29,7 +29,7 @@
 
 use crate::cca::{IntHop, MAX_INT_HOPS};
 use crate::error::CapacityError;
-use crate::event::{Event, EventKey, Place, Tie, TimerId};
+use crate::event::{EventKey, Place, Tie, TimerId};
 use crate::ids::{NodeId, PacketId, PortId, QpId};
 use crate::kernel::{Kernel, Step};
 use crate::memory::{Carver, words_for};
@@ -47,8 +47,6 @@ pub struct ShardLimits {
     pub events: usize,
     /// Frames that depart.
     pub departures: usize,
-    /// Timers that are set.
-    pub timers: usize,
 }
 
 impl ShardLimits {
@@ -101,10 +99,6 @@ pub(crate) struct Shard<'a> {
     foreign: &'a mut [u8],
     log: Log<'a, EventKey>,
     departures: Log<'a, Departure>,
-    /// Timers that are due after the window.
-    timers: Log<'a, TimerId>,
-    /// End of the window.
-    end: SimTime,
     /// Ranks of the events of windows that are over; those of this window are numbered from there on.
     ranks: Log<'a, u32>,
     /// Frames that have come from other shards, first to last, and when the first of them arrives.
@@ -119,9 +113,13 @@ impl Shard<'_> {
         EventKey { tie: settled(key.tie, self.ranks.items()), ..key }
     }
 
-    /// A tie as others know it: provisional places count from the beginning of the window.
-    fn in_window(&self, tie: Tie) -> Tie {
-        Place::of(tie).map_or(tie, |place| tie.with_count(place.since(self.ranks.len)))
+    /// A tie as others know it: places are final, but for those of this window, which count from its beginning.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    fn told(&self, tie: Tie) -> Tie {
+        match Place::of(tie) {
+            Some(place) if place.event >= self.ranks.len => tie.with_count(place.since(self.ranks.len)),
+            _ => settled(tie, self.ranks.items()),
+        }
     }
 }
 
@@ -166,22 +164,70 @@ impl<'a, T: Pod> Log<'a, T> {
 
 /// Ranks the events of a window: per shard and event of its log, the event's number among all of its instant.
 ///
-/// `logs` are the [logs](Kernel::window_log) of all shards, and `ranks` has a list as long for each of them.
+/// `logs` are the [logs](Kernel::window_log) of all shards, and `ranks` has a list as long for each of them. Takes 32 KiB
+/// of the stack.
 ///
 /// # Panics
 /// If a list of ranks is shorter than its log.
 pub fn rank_events(logs: &[&[EventKey]], ranks: &mut [&mut [u32]]) {
-    let mut heads = Heads::new(logs);
+    let shared = &SharedInstants::of(logs);
+    let never = EventKey::NEVER.at;
+    let mut heads = Heads { logs, next: [0; MOST_SHARDS], at: [never; MOST_SHARDS], ties: [Tie::LAST; MOST_SHARDS] };
+    (0..logs.len()).for_each(|shard| heads.rank_alone(shard, never, shared, ranks[shard]));
     loop {
         let (first, now, others) = heads.earliest();
-        if now == EventKey::NEVER.at {
+        if now == never {
             return;
         }
         if now < others {
-            heads.rank_alone(first, others, ranks[first]);
-        } else {
-            heads.rank_together(now, ranks);
+            heads.rank_alone(first, now, shared, ranks[first]);
+            continue;
         }
+        heads.rank_together(now, ranks);
+        for shard in 0..logs.len() {
+            if heads.at[shard] == now {
+                heads.rank_alone(shard, never, shared, ranks[shard]);
+            }
+        }
+    }
+}
+
+/// Instants in which several shards have events. A few in which only one has any may pass for such.
+struct SharedInstants {
+    /// A bit for each hash of an instant.
+    several: [u64; Self::WORDS],
+}
+
+impl SharedInstants {
+    /// In windows that fit into a processor's caches one instant in fifty is taken for another.
+    const BITS: u32 = 17;
+    const WORDS: usize = 1 << (Self::BITS - u64::BITS.ilog2());
+
+    fn of(logs: &[&[EventKey]]) -> SharedInstants {
+        let mut instants = SharedInstants { several: [0; Self::WORDS] };
+        let mut any = [0; Self::WORDS];
+        for (shard, log) in logs.iter().enumerate() {
+            for key in log.iter().filter(|_| shard > 0) {
+                let (word, bit) = Self::place(key.at);
+                instants.several[word] |= any[word] & bit;
+            }
+            for key in log.iter().filter(|_| shard + 1 < logs.len()) {
+                let (word, bit) = Self::place(key.at);
+                any[word] |= bit;
+            }
+        }
+        instants
+    }
+
+    fn may_have(&self, at: SimTime) -> bool {
+        let (word, bit) = Self::place(at);
+        self.several[word] & bit != 0
+    }
+
+    /// Its word and bit: the upper bits of a product with the golden ratio.
+    fn place(at: SimTime) -> (usize, u64) {
+        let hash = at.0.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - Self::BITS);
+        (hash as usize % Self::WORDS, 1 << (hash / Self::WORDS as u64))
     }
 }
 
@@ -191,23 +237,11 @@ struct Heads<'l> {
     next: [usize; MOST_SHARDS],
     /// When the next event of each shard happens.
     at: [SimTime; MOST_SHARDS],
-    /// Its tie, if that is the present instant.
+    /// Its tie, while the events of its instant are ranked.
     ties: [Tie; MOST_SHARDS],
 }
 
-impl<'l> Heads<'l> {
-    fn new(logs: &'l [&'l [EventKey]]) -> Heads<'l> {
-        let (next, at) = ([0; MOST_SHARDS], [EventKey::NEVER.at; MOST_SHARDS]);
-        let mut heads = Heads { logs, next, at, ties: [Tie::LAST; MOST_SHARDS] };
-        (0..logs.len()).for_each(|shard| heads.go_to(shard, 0));
-        heads
-    }
-
-    fn go_to(&mut self, shard: usize, next: usize) {
-        self.next[shard] = next;
-        self.at[shard] = self.logs[shard].get(next).map_or(EventKey::NEVER.at, |key| key.at);
-    }
-
+impl Heads<'_> {
     /// The shard whose event is next, when that is, and when the next one of any other shard is.
     fn earliest(&self) -> (usize, SimTime, SimTime) {
         let (mut first, mut now, mut others) = (0, self.at[0], EventKey::NEVER.at);
@@ -222,23 +256,24 @@ impl<'l> Heads<'l> {
         (first, now, others)
     }
 
-    /// Nobody else does anything before `end`.
-    fn rank_alone(&mut self, shard: usize, end: SimTime, ranks: &mut [u32]) {
+    /// Ranks what a shard does, until it does something in an instant that it may share and that is not its `own`.
+    fn rank_alone(&mut self, shard: usize, own: SimTime, shared: &SharedInstants, ranks: &mut [u32]) {
         let log = self.logs[shard];
-        let (mut next, mut now, mut rank) = (self.next[shard], end, 0);
-        while let Some(key) = log.get(next).filter(|key| key.at < end) {
+        let (mut next, mut now, mut rank) = (self.next[shard], EventKey::NEVER.at, 0);
+        while let Some(key) = log.get(next).filter(|key| !shared.may_have(key.at) || key.at == own) {
             rank = if key.at == now { rank + 1 } else { 0 };
             now = key.at;
             ranks[next] = rank;
             next += 1;
         }
-        self.go_to(shard, next);
+        self.next[shard] = next;
+        self.at[shard] = log.get(next).map_or(EventKey::NEVER.at, |key| key.at);
     }
 
-    /// Several shards have events in this instant.
+    /// Ranks what all shards do in an instant.
     fn rank_together(&mut self, now: SimTime, ranks: &mut [&mut [u32]]) {
         let shards = self.logs.len();
-        (0..shards).for_each(|shard| self.take_tie(shard, now, ranks[shard]));
+        (0..shards).for_each(|shard| self.ties[shard] = self.next_tie(shard, now, ranks[shard]));
         for rank in 0.. {
             let least = self.ties[..shards].iter().min().copied().unwrap_or(Tie::LAST);
             if least == Tie::LAST {
@@ -248,17 +283,17 @@ impl<'l> Heads<'l> {
             for shard in 0..shards {
                 if self.ties[shard] == least {
                     ranks[shard][self.next[shard]] = rank;
-                    self.go_to(shard, self.next[shard] + 1);
-                    self.take_tie(shard, now, ranks[shard]);
+                    self.next[shard] += 1;
+                    self.ties[shard] = self.next_tie(shard, now, ranks[shard]);
                 }
             }
         }
     }
 
     /// The tie of a shard's next event, if it is in this instant.
-    fn take_tie(&mut self, shard: usize, now: SimTime, ranks: &[u32]) {
-        let is_due = self.at[shard] == now;
-        self.ties[shard] = if is_due { settled(self.logs[shard][self.next[shard]].tie, ranks) } else { Tie::LAST };
+    fn next_tie(&self, shard: usize, now: SimTime, ranks: &[u32]) -> Tie {
+        let key = self.logs[shard].get(self.next[shard]).filter(|key| key.at == now);
+        key.map_or(Tie::LAST, |key| settled(key.tie, ranks))
     }
 }
 
@@ -287,7 +322,6 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
             + words_for::<EventKey>(limits.events())
             + words_for::<u32>(2 * limits.events())
             + words_for::<Departure>(limits.departures)
-            + words_for::<TimerId>(limits.timers)
     }
 
     /// From now on leaves to other kernels what happens at nodes that are not its own. `words` MUST be zero.
@@ -314,8 +348,6 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
             log: Log::carve(carver, limits.events(), "window_events")?,
             ranks: Log::carve(carver, 2 * limits.events(), "window_events")?,
             departures: Log::carve(carver, limits.departures, "window_departures")?,
-            timers: Log::carve(carver, limits.timers, "window_timers")?,
-            end: SimTime::ZERO,
             imports: PacketList::EMPTY,
             next_import: EventKey::NEVER,
         });
@@ -328,9 +360,6 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
     /// # Errors
     /// [`CapacityError`] if a limit of the kernel or of the shard is reached: the shard is of no use any more.
     pub fn run_window(&mut self, end: SimTime) -> Result<Step, CapacityError> {
-        if let Some(shard) = &mut self.shard {
-            shard.end = end;
-        }
         loop {
             if self.interrupted
                 && let Some(stop) = self.interruption()
@@ -353,14 +382,15 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
         }
     }
 
-    /// As [`next_due`](Self::next_due), among all that a shard has, and with final places.
+    /// As [`next_due`](Self::next_due), among all that a shard has.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn next_in(&self, shard: &Shard<'_>) -> (EventKey, Source) {
         let (lane, due) = self.lanes.first();
-        let due = shard.settled(due);
         let (next, source) =
             if due < self.next_timer { (due, Source::Lane(lane)) } else { (self.next_timer, Source::Timer) };
-        if shard.next_import < next { (shard.next_import, Source::Import) } else { (next, source) }
+        let import = shard.next_import;
+        let is_first = import.at <= next.at && import < shard.settled(next);
+        if is_first { (import, Source::Import) } else { (next, source) }
     }
 
     /// The first frame from another shard arrives.
@@ -378,7 +408,7 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
         let Some(shard) = &mut self.shard else { return Ok(()) };
         let used = Place::events_below(self.clock.place()) - shard.ranks.len;
         while shard.log.len < used {
-            let tie = shard.in_window(key.tie);
+            let tie = shard.told(key.tie);
             shard.log.push(EventKey { tie, ..key })?;
         }
         Ok(())
@@ -403,42 +433,33 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
         let known = shard.ranks.len;
         shard.ranks.items[known..][..ranks.len()].copy_from_slice(ranks);
         shard.ranks.len += ranks.len();
-        // Whether a transmitter is at work is asked too often for its rank to be looked up each time.
-        for port in self.ports.iter_mut().filter(|port| port.idle_from.at >= shard.end) {
-            port.idle_from = shard.settled(port.idle_from);
-        }
-        let timers = core::mem::take(&mut shard.timers.len);
         (shard.log.len, shard.departures.len) = (0, 0);
-        for index in 0..timers {
-            let Some(shard) = &self.shard else { return };
-            let timer = shard.timers.items[index];
-            let Some(key) = self.events.pending(timer) else { continue };
-            self.events.schedule(timer, shard.settled(key));
-            self.settle_own_lane(timer);
+        if shard.ranks.len > shard.log.items.len() {
+            self.forget_ranks();
         }
-        self.next_timer = self.events.peek().unwrap_or(EventKey::NEVER);
-        self.forget_ranks_in_time();
     }
 
     /// Before there are more ranks than places for them, all that is pending gets its final place.
-    fn forget_ranks_in_time(&mut self) {
+    #[cold]
+    fn forget_ranks(&mut self) {
         let Some(shard) = &mut self.shard else { return };
-        if shard.ranks.len > shard.log.items.len() {
-            self.lanes.settle(&mut self.packets, self.ports, |tie| settled(tie, shard.ranks.items()));
-            shard.ranks.len = 0;
+        for port in self.ports.iter_mut() {
+            port.idle_from = shard.settled(port.idle_from);
+            let mut next = port.lane.head();
+            while let Some(id) = next {
+                let packet = self.packets.get_mut(id);
+                packet.arrival = shard.settled(packet.arrival);
+                next = (packet.next != PacketId::NONE.0).then_some(PacketId(packet.next));
+            }
         }
-    }
-
-    /// Frames that found no lane wait behind the one that has the timer.
-    fn settle_own_lane(&mut self, timer: TimerId) {
-        let Event::Arrive(port) = self.timers.event(timer) else { return };
-        let Some(shard) = &self.shard else { return };
-        let mut next = self.ports[port.index()].lane.head();
-        while let Some(id) = next {
-            let packet = self.packets.get_mut(id);
-            packet.arrival = shard.settled(packet.arrival);
-            next = (packet.next != PacketId::NONE.0).then_some(PacketId(packet.next));
+        self.lanes.settle(&mut self.packets, self.ports, |tie| settled(tie, shard.ranks.items()));
+        for timer in (0..self.timers.len() as u32).map(TimerId) {
+            if let Some(key) = self.events.pending(timer) {
+                self.events.schedule(timer, shard.settled(key));
+            }
         }
+        self.next_timer = self.events.peek().unwrap_or(EventKey::NEVER);
+        shard.ranks.len = 0;
     }
 
     /// Takes frames in that have departed to this shard, in the order of their keys. None MUST be before the end of the
@@ -471,7 +492,7 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
     pub(crate) fn depart(&mut self, id: PacketId) {
         let frame = *self.packets.get(id);
         if let Some(shard) = &mut self.shard {
-            let arrival = EventKey { tie: shard.in_window(frame.arrival.tie), ..frame.arrival };
+            let arrival = EventKey { tie: shard.told(frame.arrival.tie), ..frame.arrival };
             match shard.departures.add() {
                 Ok(departure) => {
                     departure.frame = Packet { arrival, ..frame };
@@ -502,15 +523,13 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
         self.shard.as_ref().is_some_and(|shard| shard.foreign[node.index()] != 0)
     }
 
-    /// A timer is set. What is due in the window will never need its final place.
-    #[cfg_attr(target_pointer_width = "64", inline(always))]
-    pub(crate) fn note_timer(&mut self, timer: TimerId, at: SimTime) {
-        if let Some(shard) = &mut self.shard
-            && at >= shard.end
-            && let Err(fault) = shard.timers.push(timer)
-        {
-            self.fail(fault);
-        }
+    /// Whether something of this shard's own that is due in the present instant is still to come.
+    #[cold]
+    pub(crate) fn is_to_come(&self, own: EventKey) -> bool {
+        let present = self.clock.current();
+        let settled = || self.shard.as_ref().map_or(own, |shard| shard.settled(own));
+        // Only a frame from another shard has a place that is final when places of its instant and delay are not.
+        if Place::of(present.tie).is_some() { own > present } else { settled() > present }
     }
 
     /// What every shard does next in an event that happens in all of them has the same place in each, whatever they

@@ -126,7 +126,7 @@ const HOSTS: u32 = 4;
 /// What a frame of 1,048 bytes takes to be sent.
 const FRAME: Span = Span(83_840);
 /// A fraction of the events that are on wires at a time.
-const SMALL_WINDOWS: ShardLimits = ShardLimits { events: 64, departures: 64, timers: 64 };
+const SMALL_WINDOWS: ShardLimits = ShardLimits { events: 64, departures: 64 };
 
 /// Flows in a dumbbell that start at multiples of what a frame takes; so do all frames arrive.
 struct InStep(Vec<FlowSpec>);

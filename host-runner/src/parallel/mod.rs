@@ -41,7 +41,7 @@ use wormhole_models::router::{Ecmp, Spray};
 /// Whoever watches hears of the run this often.
 const ROUND: Duration = Duration::from_millis(100);
 /// What a window may hold. Memory is only used as it is touched.
-const WINDOW_LIMITS: ShardLimits = ShardLimits { events: 1 << 21, departures: 1 << 19, timers: 1 << 21 };
+const WINDOW_LIMITS: ShardLimits = ShardLimits { events: 1 << 21, departures: 1 << 19 };
 /// Flows at most: every shard has all of them, and keeps them.
 const MOST_FLOWS: usize = 1 << 17;
 

@@ -166,7 +166,8 @@ impl<R: Router> Shard<'_, '_, '_, R> {
         rank_events(&logs, &mut ranks.iter_mut().map(|ranks| &mut ranks[..]).collect::<Vec<_>>());
         self.kernel.close_window(&ranks[self.index]);
         let mut arrivals = Vec::new();
-        for (window, ranks) in windows.iter().zip(&*ranks) {
+        let others = windows.iter().zip(&*ranks).enumerate().filter(|(shard, _)| *shard != self.index);
+        for (_, (window, ranks)) in others {
             let here = |departure: &&Departure| {
                 let node = self.kernel.fabric().port(departure.ingress()).node;
                 usize::from(self.plan.owners[node.index()]) == self.index
