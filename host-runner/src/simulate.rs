@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use wormhole_kernel::accel::{Skipped, Tier};
 use wormhole_kernel::fabric::PortInfo;
 use wormhole_kernel::kernel::{ActiveFlow, PausedQueue, Step, Totals};
-use wormhole_kernel::memo::{KERNEL_VERSION, Memoisation};
+use wormhole_kernel::memo::KERNEL_VERSION;
 use wormhole_kernel::router::Router;
 use wormhole_kernel::{
     CapacityError, Error, FabricSize, Kernel, Limits, ModelSet, Models, NodeId, Observer, PortStats, SimTime,
@@ -439,7 +439,8 @@ impl<D: Driver> WithModels for Run<'_, D> {
         let mut kernel = kernel(scenario, &mut memory, models, &limits, observer)?;
         kernel.accelerate(scenario.acceleration).map_err(refused)?;
         if let (Some(memo), Some(how)) = (&mut memo, how) {
-            begin_memo(memo, how, &mut kernel, &mut store)?;
+            memo.begin(memo_header(&kernel), &mut store);
+            kernel.memoise(&mut store, how).map_err(refused)?;
         }
         let mut outcome = run(scenario, kernel, driver, begun)?;
         outcome.memo.bytes = store.bytes();
@@ -450,19 +451,10 @@ impl<D: Driver> WithModels for Run<'_, D> {
     }
 }
 
-/// Gives a kernel the store that it memoises in, with what is known already.
-///
-/// # Errors
-/// A capacity is used up.
-pub(crate) fn begin_memo<'k, M: Models, O: Observer>(
-    memo: &mut Memo,
-    how: Memoisation,
-    kernel: &mut Kernel<'k, M, O>,
-    store: &'k mut RunStore<'_>,
-) -> Result<(), Vec<Refusal>> {
+/// What a kernel's records go by.
+pub(crate) fn memo_header<M: Models, O: Observer>(kernel: &Kernel<'_, M, O>) -> Header {
     let (format_version, kernel_version) = (FORMAT_VERSION, KERNEL_VERSION);
-    memo.begin(Header { format_version, kernel_version, models: kernel.memo_models() }, store);
-    kernel.memoise(store, how).map_err(refused)
+    Header { format_version, kernel_version, models: kernel.memo_models() }
 }
 
 pub(crate) fn refused(fault: CapacityError) -> Vec<Refusal> {

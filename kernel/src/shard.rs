@@ -184,9 +184,9 @@ pub fn rank_events(logs: &[&[EventKey]], ranks: &mut [&mut [u32]]) {
             continue;
         }
         heads.rank_together(now, ranks);
-        for shard in 0..logs.len() {
+        for (shard, ranks) in ranks.iter_mut().enumerate().take(logs.len()) {
             if heads.at[shard] == now {
-                heads.rank_alone(shard, never, shared, ranks[shard]);
+                heads.rank_alone(shard, never, shared, ranks);
             }
         }
     }

@@ -106,6 +106,11 @@ impl<'a> Store<'a> {
         })
     }
 
+    /// The value of the record with this key, if there is one. It does not count as found.
+    pub fn peek(&self, key: &[u64]) -> Option<&[u64]> {
+        self.slot_of(key).map(|slot| self.value(place_of(self.index[slot])))
+    }
+
     /// Records in the store.
     pub fn len(&self) -> usize {
         self.live
@@ -259,6 +264,10 @@ impl<'a> Store<'a> {
         None
     }
 
+    fn slot_of(&self, key: &[u64]) -> Option<usize> {
+        self.slot(tag_of(key.iter().copied()), |at| self.key(at) == key)
+    }
+
     /// Puts a record into the index that is not in it.
     fn link(&mut self, tag: u32, at: usize) {
         let mut slot = self.home(tag);
@@ -300,8 +309,7 @@ impl<'a> Store<'a> {
 
 impl MemoStore for Store<'_> {
     fn find(&mut self, key: &[u64]) -> Option<&[u64]> {
-        let slot = self.slot(tag_of(key.iter().copied()), |at| self.key(at) == key)?;
-        let at = place_of(self.index[slot]);
+        let at = place_of(self.index[self.slot_of(key)?]);
         Head { state: State::Found, ..Head::read(self.log, at) }.write(self.log, at);
         Some(self.value(at))
     }

@@ -4,6 +4,7 @@ use std::fmt::Write;
 use wormhole::memo::{Memo, MemoOptions};
 use wormhole::scenario::{Profile, Scenario};
 use wormhole::simulate::{Outcome, simulate, simulate_memoised};
+use wormhole::workload::messages::MessageName;
 use wormhole_kernel::accel::{Acceleration, Tier};
 use wormhole_kernel::kernel::Step;
 use wormhole_kernel::shard::{Departure, ShardLimits, rank_events};
@@ -243,21 +244,26 @@ fn ranks_of_shards_are_forgotten_in_time() {
     assert!(forgotten > 100, "ranks were forgotten {forgotten} times");
 }
 
-/// Pairs of hosts at switches of their own: what a fabric does that is made of parts.
-fn pairs(sizes: &[(u64, u64)]) -> Scenario {
-    let hosts = 2 * sizes.len() as u64;
-    let (mut links, mut flows) = (String::new(), String::new());
-    for (pair, (bytes, start)) in (0..).zip(sizes) {
+/// Pairs of hosts at switches of their own: what a fabric does that is made of parts. Each pair exchanges so many bytes
+/// at these times, in microseconds.
+fn pairs(exchanges: &[&[(u64, u64)]]) -> Scenario {
+    let hosts = 2 * exchanges.len() as u64;
+    let (mut links, mut flows) = (String::new(), Vec::new());
+    for (pair, exchanges) in (0..).zip(exchanges) {
         for host in [2 * pair, 2 * pair + 1] {
             writeln!(links, "{host} {} 100Gbps 0.001ms 0", hosts + pair).expect("memory");
         }
-        for (src, dst) in [(2 * pair, 2 * pair + 1), (2 * pair + 1, 2 * pair)] {
-            writeln!(flows, "{src} {dst} 3 100 {bytes} 2.{start:06}").expect("memory");
+        for (bytes, start) in *exchanges {
+            for (src, dst) in [(2 * pair, 2 * pair + 1), (2 * pair + 1, 2 * pair)] {
+                flows.push((start, format!("{src} {dst} 3 100 {bytes} 2.{start:06}\n")));
+            }
         }
     }
+    flows.sort();
     let switches: Vec<String> = (hosts..hosts + hosts / 2).map(|switch| switch.to_string()).collect();
     let topology = format!("{} {} {hosts}\n{}\n{links}", hosts + hosts / 2, hosts / 2, switches.join(" "));
-    let loaded = load_text(&topology, &format!("{hosts}\n{flows}"), "CC_MODE 3\n");
+    let rows: String = flows.iter().map(|(_, row)| &row[..]).collect();
+    let loaded = load_text(&topology, &format!("{}\n{rows}", flows.len()), "CC_MODE 3\n");
     usable(loaded)
 }
 
@@ -266,31 +272,63 @@ fn skipped(outcome: &Outcome) -> String {
     format!("{}{:?} {:?}\n{:?}", told(outcome), outcome.skipped, outcome.memo, outcome.skips)
 }
 
+/// Runs a scenario with a memo of its own.
+fn memoised(scenario: &Scenario, threads: Option<usize>) -> Outcome {
+    let options = MemoOptions { keys: None, check: 0, limit_words: 1_000_000 };
+    let mut memo = Memo::open(options, None, scenario.acceleration.tier).0.expect("a memo");
+    let scenario = Scenario { threads, ..scenario.clone() };
+    simulate_memoised(&scenario, &mut memo, &mut ()).expect("it is accepted")
+}
+
+/// Runs with 1, 2 and 8 threads, of which nothing is to be seen.
+fn with_1_2_and_8_threads(scenario: &Scenario) -> [Outcome; 3] {
+    let several = [1, 2, 8].map(|threads| memoised(scenario, Some(threads)));
+    for outcome in &several {
+        assert!(skipped(outcome) == skipped(&several[0]), "{}\n{}", skipped(outcome), skipped(&several[0]));
+    }
+    several
+}
+
+fn accelerated(scenario: Scenario, tier: Tier) -> Scenario {
+    Scenario { acceleration: Acceleration { tier, ..Acceleration::default() }, ..scenario }
+}
+
+fn fcts(outcome: &Outcome) -> Vec<(MessageName, Span)> {
+    outcome.flows.in_memory().iter().map(|flow| (flow.name, flow.completion.fct)).collect()
+}
+
 #[test]
 fn parts_are_accelerated_alike_by_any_number_of_threads() {
     let sizes = [(3_000_000, 0), (1_000_000, 0), (3_000_000, 5), (2_000_000, 1), (1_000_000, 7), (3_000_000, 0)];
+    let exchanges = sizes.each_ref().map(core::slice::from_ref);
     for tier in [Tier::Exact, Tier::Bounded] {
-        let scenario = pairs(&sizes);
-        let acceleration = Acceleration { tier, ..Acceleration::default() };
-        let scenario = Scenario { acceleration, ..scenario };
-        let options = MemoOptions { keys: None, check: 0, limit_words: 1_000_000 };
-        let run = |threads| {
-            let scenario = Scenario { threads, ..scenario.clone() };
-            let mut memo = Memo::open(options, None, tier).0.expect("a memo");
-            simulate_memoised(&scenario, &mut memo, &mut ()).expect("it is accepted")
-        };
-        let several = [1, 2, 8].map(|threads| run(Some(threads)));
+        let scenario = accelerated(pairs(&exchanges), tier);
+        let several = with_1_2_and_8_threads(&scenario);
         assert_eq!(several.each_ref().map(|outcome| outcome.threads), [1, 2, 3], "a kernel for each of three sizes");
-        for outcome in &several {
-            assert!(skipped(outcome) == skipped(&several[0]), "{}\n{}", skipped(outcome), skipped(&several[0]));
-            assert!(outcome.skipped.events > 0, "{:?}", outcome.skipped);
-            assert!(outcome.memo.counts.hits + outcome.memo.counts.followers > 0, "{:?}", outcome.memo);
-        }
+        let counts = &several[0].memo.counts;
+        assert!(counts.hits + counts.followers > 0, "{counts:?}");
+        assert!(several[0].skipped.events > 0, "{:?}", several[0].skipped);
         // One kernel has the same flows; what its parts share with each other is counted otherwise.
-        let one = run(None);
-        let fcts = |outcome: &Outcome| {
-            outcome.flows.in_memory().iter().map(|f| (f.name, f.completion.fct)).collect::<Vec<_>>()
-        };
-        assert!(tier != Tier::Exact || fcts(&one) == fcts(&several[0]));
+        assert!(tier != Tier::Exact || fcts(&memoised(&scenario, None)) == fcts(&several[0]));
+    }
+}
+
+/// What three pairs do at first is the same; what they do later is not, so they are in three kernels.
+fn three_kinds(starts: [u64; 3]) -> Scenario {
+    let first = starts.map(|start| (3_000_000, start));
+    let later = [1, 2].map(|pair| (pair as u64 * 1_000_000, starts[pair] + 5_000));
+    pairs(&[&first[..1], &[first[1], later[0]], &[first[2], later[1]]])
+}
+
+#[test]
+fn what_one_kernel_learns_the_others_find() {
+    for tier in [Tier::Exact, Tier::Bounded] {
+        let [one_by_one, together] = [[0, 10_000, 20_000], [0; 3]].map(|starts| accelerated(three_kinds(starts), tier));
+        let hits = |outcome: &Outcome| outcome.memo.counts.hits;
+        let [outcome, ..] = with_1_2_and_8_threads(&one_by_one);
+        assert!(hits(&outcome) >= 2, "{:?}", outcome.memo.counts);
+        assert_eq!(hits(&outcome), hits(&memoised(&one_by_one, None)), "as if they were in one kernel");
+        // Nobody knows yet what the others are learning.
+        assert_eq!(with_1_2_and_8_threads(&together).map(|outcome| hits(&outcome)), [0; 3]);
     }
 }

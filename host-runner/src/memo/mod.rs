@@ -1,12 +1,14 @@
 //! Memoisation as a user sees it: what is memoised and how, and the file that one run leaves for the next.
 
 mod commands;
+mod common;
 mod file;
 pub(crate) mod records;
 mod shared;
 mod store;
 
 pub(crate) use commands::MemoCommand;
+pub(crate) use common::{CommonStore, KernelStore};
 pub use file::MemoFile;
 pub(crate) use shared::{SharedStore, merge_runs};
 pub(crate) use store::RunStore;

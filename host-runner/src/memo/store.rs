@@ -43,6 +43,11 @@ impl<'w> RunStore<'w> {
         self.notes.unwrap_or_default()
     }
 
+    /// As [`find`](MemoStore::find), for who only looks: it does not keep the record from being forgotten.
+    pub(crate) fn peek(&self, key: &[u64]) -> Option<&[u64]> {
+        self.store.peek(key)
+    }
+
     /// The records in memory, in bytes as of a file.
     pub(crate) fn bytes(&self) -> u64 {
         self.store.records().map(|(key, value)| record_len(key, value) as u64).sum()

@@ -2,6 +2,7 @@
 
 use super::cut::{Cut, Weights, find, join};
 use super::{KernelRound, PartKernel, ROUND, RoundEnd};
+use crate::memo::CommonStore;
 use crate::scenario::Scenario;
 use rayon::ThreadPool;
 use rayon::prelude::*;
@@ -10,12 +11,14 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 use wormhole_kernel::kernel::Step;
 use wormhole_kernel::router::Router;
-use wormhole_kernel::{Completion, SimTime};
+use wormhole_kernel::{Completion, SimTime, Span};
 
 /// How much more than its share a kernel may have.
 const SLACK: f64 = 0.15;
 /// Kernels for parts that are accelerated, at most. Each has a store of records, and the whole fabric in its tables.
 const MOST_KERNELS: usize = 16;
+/// Events of all kernels in an epoch at most, about: what kernels learn they exchange several times a second.
+const EPOCH_EVENTS: u64 = 1 << 20;
 /// Events between two looks at the clock.
 const SLICE: u64 = 1 << 16;
 
@@ -94,14 +97,54 @@ impl Parts {
     }
 }
 
-/// Runs all kernels for a while, as many at a time as there are threads.
+/// Spans of simulated time after which kernels hear of each other's records.
+pub(super) struct Epochs<'c, 'w> {
+    store: &'c CommonStore<'w>,
+    /// Of the present one.
+    end: SimTime,
+    width: Span,
+    /// Events of all kernels before it.
+    events: u64,
+}
+
+impl<'c, 'w> Epochs<'c, 'w> {
+    /// The first one is short: what it holds is not known.
+    pub(super) fn new(store: &'c CommonStore<'w>) -> Epochs<'c, 'w> {
+        Epochs { store, end: SimTime::ZERO, width: Span(1), events: 0 }
+    }
+
+    /// All kernels have come to the end of an epoch: begins the next one with what happens next. How long it is
+    /// depends on what there is to simulate, and not on how long that takes.
+    fn next<R: Router>(&mut self, kernels: &[PartKernel<'_, '_, R>]) {
+        self.store.exchange();
+        let before = std::mem::replace(&mut self.events, kernels.iter().map(|kernel| kernel.totals().events).sum());
+        let events = self.events - before;
+        if events > EPOCH_EVENTS {
+            self.width = Span(self.width.0 / 2).max(Span(1));
+        } else if events < EPOCH_EVENTS / 4 {
+            self.width = Span(self.width.0.saturating_mul(2));
+        }
+        let next = kernels.iter().filter_map(|kernel| kernel.next_event_time()).min();
+        self.end = next.map_or(self.end, |next| SimTime(next.0.saturating_add(self.width.0)));
+    }
+}
+
+/// Runs all kernels for a while, as many at a time as there are threads, and no further than to the end of the epoch.
 pub(super) fn round<R: Router + Send>(
     pool: &ThreadPool,
     kernels: &mut [PartKernel<'_, '_, R>],
+    epochs: Option<&mut Epochs<'_, '_>>,
     stop: SimTime,
 ) -> Vec<KernelRound> {
-    let round = |kernel| KernelRound::of(|completions| round_of(kernel, stop, completions));
-    pool.install(|| kernels.par_iter_mut().with_max_len(1).map(round).collect())
+    let end = epochs.as_ref().map_or(stop, |epochs| epochs.end.min(stop));
+    let round = |kernel| KernelRound::of(|completions| round_of(kernel, end, completions));
+    let mut rounds: Vec<KernelRound> = pool.install(|| kernels.par_iter_mut().with_max_len(1).map(round).collect());
+    if let Some(epochs) = epochs.filter(|_| end < stop && rounds.iter().all(|round| round.end <= RoundEnd::StopTime)) {
+        epochs.next(kernels);
+        // There is more to do.
+        rounds.iter_mut().filter(|round| round.end == RoundEnd::StopTime).for_each(|round| round.end = RoundEnd::Time);
+    }
+    rounds
 }
 
 fn round_of<R: Router>(

@@ -8,7 +8,7 @@
 //!
 //! What comes of a run depends neither on the number of threads nor on which of them is faster. In windows the order of
 //! events is that of one kernel. Parts that are accelerated have the kernels that they have whatever the number of
-//! threads; only records that they would have shared with each other in one kernel are learnt by each of them.
+//! threads. These find each other's records from the next exchange on, which is a matter of simulated time.
 
 mod apart;
 mod barrier;
@@ -17,14 +17,15 @@ mod sync;
 mod windows;
 
 use crate::cpu::CpuClock;
-use crate::memo::{Memo, MemoReport, RunStore};
+use crate::memo::{CommonStore, KernelStore, Memo, MemoReport, RunStore};
 use crate::outputs::{SkipLog, sorted_pfc};
 use crate::scenario::{Profile, Routing, Scenario};
 use crate::simulate::{
-    Ending, Logs, Outcome, PortReport, Progress, Refusal, Watch, begin_memo, kernel, limits, logs, memory, ps_hash,
+    Ending, Logs, Outcome, PortReport, Progress, Refusal, Watch, kernel, limits, logs, memo_header, memory, ps_hash,
     ps_models, refused,
 };
 use crate::traffic::Traffic;
+use apart::Epochs;
 use cut::{Cut, Weights};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::time::{Duration, Instant};
@@ -100,20 +101,23 @@ fn run<'s, R: Router + Send>(
     let weights = weights(scenario, &models)?;
     let Some(cut) = cut::<R>(scenario, threads, &weights) else { return Ok(None) };
     let how = memo.as_ref().and_then(|memo| memo.how(scenario.acceleration.tier));
-    let record_words = memo.as_ref().filter(|_| how.is_some()).map_or(0, |memo| memo.limit_words());
+    // Half is for all, the other half for what each has learnt or found itself.
+    let record_words = memo.as_ref().filter(|_| how.is_some()).map_or(0, |memo| memo.limit_words() / 2);
+    let mut records = vec![0; record_words];
+    let common = CommonStore::new(RunStore::new(&mut records), cut.kernels);
     // Before the kernels, which borrow it for as long as they live.
     let mut memories: Vec<Memory> = (0..cut.kernels)
         .map(|_| Memory {
             kernel: memory::<Ps<'_, R>, Logs>(scenario, &limits, &models()),
             shard: vec![0; Kernel::<Ps<'_, R>, Logs>::shard_words(scenario.nodes.len(), &WINDOW_LIMITS)],
-            records: vec![0; record_words],
+            records: vec![0; record_words / cut.kernels],
         })
         .collect();
     let mut words = Vec::new();
-    let mut stores: Vec<RunStore<'_>> = Vec::new();
-    for Memory { kernel, shard, records } in &mut memories {
+    let mut stores: Vec<KernelStore<'_, '_>> = Vec::new();
+    for (index, Memory { kernel, shard, records }) in memories.iter_mut().enumerate() {
         words.push((kernel, shard));
-        stores.push(RunStore::new(records));
+        stores.push(common.of_kernel(index, records));
     }
     let mut traffic = Traffic::new(scenario);
     let mut kernels = Vec::new();
@@ -121,7 +125,10 @@ fn run<'s, R: Router + Send>(
         let mut kernel = kernel(scenario, words, models(), &limits, logs(scenario))?;
         kernel.accelerate(scenario.acceleration).map_err(refused)?;
         if let (Some(memo), Some(how)) = (&mut memo, how) {
-            begin_memo(memo, how, &mut kernel, store)?;
+            if index == 0 {
+                memo.begin(memo_header(&kernel), &mut common.records());
+            }
+            kernel.memoise(store, how).map_err(refused)?;
         }
         let owns = |node: NodeId| cut.owners[node.index()] == index;
         match cut.lookahead {
@@ -150,6 +157,7 @@ fn run<'s, R: Router + Send>(
         traffic,
         held_back: Vec::new(),
         windows: Windows::new(),
+        epochs: how.map(|_| Epochs::new(&common)),
         is_at_stop: false,
         setup: set_up.elapsed(),
         cpu: Duration::ZERO,
@@ -158,9 +166,11 @@ fn run<'s, R: Router + Send>(
     let outcome = run.run_to_end(watch).map(|ending| run.outcome(ending));
     drop(run);
     let Some(mut outcome) = outcome else { return Ok(None) };
-    outcome.memo.bytes = stores.iter().map(RunStore::bytes).sum();
+    drop(stores);
+    let records = common.into_records();
+    outcome.memo.bytes = records.bytes();
     if let Some(memo) = memo {
-        stores.into_iter().for_each(|store| memo.end(&outcome.memo.counts, store));
+        memo.end(&outcome.memo.counts, records);
     }
     Ok(Some(outcome))
 }
@@ -207,7 +217,7 @@ fn weights<'s, R: Router>(
 type PartKernel<'k, 's, R> = Kernel<'k, Ps<'s, R>, Logs>;
 
 /// A run with several kernels.
-struct Run<'k, 's, R: Router> {
+struct Run<'k, 's, 'c, 'w, R: Router> {
     scenario: &'s Scenario,
     cut: Cut,
     threads: usize,
@@ -217,6 +227,8 @@ struct Run<'k, 's, R: Router> {
     /// What has completed later than some kernel has come.
     held_back: Vec<Completion>,
     windows: Windows,
+    /// If the kernels memoise.
+    epochs: Option<Epochs<'c, 'w>>,
     /// Nothing is left to happen before the stop time, but after it.
     is_at_stop: bool,
     setup: Duration,
@@ -253,7 +265,7 @@ impl KernelRound {
     }
 }
 
-impl<R: Router + Send> Run<'_, '_, R> {
+impl<R: Router + Send> Run<'_, '_, '_, '_, R> {
     /// Runs until it is clear how the run ends; `None` if one kernel has to do it.
     fn run_to_end(&mut self, watch: &mut dyn Watch) -> Option<Ending> {
         loop {
@@ -285,7 +297,7 @@ impl<R: Router + Send> Run<'_, '_, R> {
     fn round(&mut self) -> RoundEnd {
         let stop = self.scenario.stop;
         let rounds = match self.cut.lookahead {
-            None => apart::round(&self.pool, &mut self.kernels, stop),
+            None => apart::round(&self.pool, &mut self.kernels, self.epochs.as_mut(), stop),
             Some(lookahead) => self.windows.round(&mut self.kernels, &self.cut.owners, lookahead, stop),
         };
         self.cpu += rounds.iter().map(|round| round.cpu).sum::<Duration>();
