@@ -9,8 +9,8 @@
 //! The order of events is that of one kernel, to the last tie. Of two events of one instant and delay the one goes
 //! first that was scheduled first, and within a window no shard knows what the others schedule in the same instant. So
 //! places in it are *provisional*: they name the event that scheduled, by its number in the shard's log. Among what a
-//! shard has scheduled itself that order is the final one. When a window is over, [`rank_events`] brings the logs of all
-//! shards into one order, instant by instant, and every shard [ends it](Kernel::close_window) by keeping the ranks.
+//! shard has scheduled itself that order is the final one. When a window is over, [`rank_events`] brings the logs of
+//! all shards into one order, instant by instant, and every shard [ends it](Kernel::close_window) by keeping the ranks.
 //! They are looked up when something of its own meets a frame from another shard in one instant, with the same delay,
 //! and for whatever other shards are told. So nothing walks over what is pending.
 //!
@@ -164,8 +164,8 @@ impl<'a, T: Pod> Log<'a, T> {
 
 /// Ranks the events of a window: per shard and event of its log, the event's number among all of its instant.
 ///
-/// `logs` are the [logs](Kernel::window_log) of all shards, and `ranks` has a list as long for each of them. Takes 32 KiB
-/// of the stack.
+/// `logs` are the [logs](Kernel::window_log) of all shards, and `ranks` has a list as long for each of them. Takes 32
+/// KiB of the stack.
 ///
 /// # Panics
 /// If a list of ranks is shorter than its log.

@@ -1,8 +1,8 @@
 //! The store of a run with several kernels.
 //!
 //! All of them look into one store at a time, which does not change meanwhile. What a kernel learns it keeps for itself
-//! until the next *exchange*: then the store takes it in, one kernel's after the other's. So what a kernel finds depends
-//! on when in simulated time exchanges are, and not on which kernel is faster.
+//! until the next *exchange*: then the store takes it in, one kernel's after the other's. So what a kernel finds
+//! depends on when in simulated time exchanges are, and not on which kernel is faster.
 
 use super::RunStore;
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};

@@ -2,7 +2,8 @@
 //!
 //! Looked at on acknowledgements of one flow, the leader's. Cheap fingerprints find candidates (Brent's cycle search:
 //! one kept fingerprint, replaced after 1, 2, 4, ... looks); full snapshots, a candidate's period apart, decide. What
-//! is proven to repeat is skipped in whole periods.
+//! is proven to repeat is skipped in whole periods. Most looks see that the leader itself is not where it was, and
+//! that is all they look at.
 
 use super::arena::Block;
 use super::mix;
@@ -41,8 +42,9 @@ pub(super) const MIN_ROUNDS: u64 = 4;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 pub(crate) struct Recurrence {
-    /// The kept fingerprint, and what the leader had acknowledged then.
+    /// The kept fingerprint, that of the leader alone, and what the leader had acknowledged then.
     fingerprint: u64,
+    of_leader: u64,
     acked: u64,
     /// What the leader will have acknowledged at the next look.
     next: u64,
@@ -69,6 +71,7 @@ pub(crate) struct Recurrence {
 impl Recurrence {
     pub(crate) const NEW: Recurrence = Recurrence {
         fingerprint: 0,
+        of_leader: 0,
         acked: 0,
         next: 0,
         stride: 1,
@@ -100,9 +103,9 @@ impl Recurrence {
         self.has_candidate() || lately && (1..CANDIDATES).contains(&self.dropped)
     }
 
-    /// Takes note of a fingerprint. Says whether it is the kept one.
-    fn note(&mut self, fingerprint: u64, acked: u64) -> bool {
-        if self.looks > 0 && fingerprint == self.fingerprint {
+    /// Takes note of a fingerprint, which is made if it is needed. Says whether it is the kept one.
+    fn note(&mut self, of_leader: u64, fingerprint: impl Fn() -> u64, acked: u64) -> bool {
+        if self.looks > 0 && of_leader == self.of_leader && fingerprint() == self.fingerprint {
             return true;
         }
         self.looks += 1;
@@ -111,7 +114,8 @@ impl Recurrence {
             self.looks = 0;
         }
         if self.looks == 0 || self.total == 0 {
-            self.fingerprint = fingerprint;
+            self.fingerprint = fingerprint();
+            self.of_leader = of_leader;
             self.acked = acked;
             self.looks = self.looks.max(1);
         }
@@ -149,13 +153,13 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         if self.partitions.get(id).recurrence.has_candidate() {
             return self.try_candidate(id, leader);
         }
-        let fingerprint = self.fingerprint(id);
-        let partition = self.partitions.get_mut(id);
+        let partition = self.partitions.get(id);
         let fewest = u64::from(partition.qps + partition.ports) / MEMBERS_PER_PACKET;
-        let recurrence = &mut partition.recurrence;
-        let found = recurrence.note(fingerprint, acked);
+        let mut recurrence = partition.recurrence;
+        let found = recurrence.note(self.of_flow(0, leader), || self.fingerprint(id), acked);
         let period = acked - recurrence.acked;
         recurrence.next = acked + recurrence.stride.max(fewest) * u64::from(self.models.transport.mtu);
+        self.partitions.get_mut(id).recurrence = recurrence;
         if found && period > 0 {
             self.begin_candidate(id, acked, period);
         }
@@ -269,15 +273,20 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let now = self.now();
         let mut hash = 0;
         for_each_qp!(self, id, qp, {
-            let slot = &self.qps.slots[qp.index()];
-            hash = mix(hash, slot.in_flight() << 32 ^ slot.expected.wrapping_sub(slot.snd_una));
-            hash = mix(hash, slot.control.rate.0);
-            hash = mix(hash, slot.next_avail.0.wrapping_sub(now.0));
+            hash = self.of_flow(hash, qp);
         });
         for_each_port!(self, id, port, {
             let state = &self.ports[port.index()];
             hash = mix(hash, state.backlog << 40 ^ state.idle_from.at.since(now).0);
         });
         hash
+    }
+
+    /// A flow's state into a hash.
+    fn of_flow(&self, hash: u64, qp: QpId) -> u64 {
+        let slot = &self.qps.slots[qp.index()];
+        let hash = mix(hash, slot.in_flight() << 32 ^ slot.expected.wrapping_sub(slot.snd_una));
+        let hash = mix(hash, slot.control.rate.0);
+        mix(hash, slot.next_avail.0.wrapping_sub(self.now().0))
     }
 }
