@@ -126,6 +126,8 @@ type PsKernel<'a> = Kernel<'a, Ps<'static, Ecmp>>;
 const HOSTS: u32 = 4;
 /// What a frame of 1,048 bytes takes to be sent.
 const FRAME: Span = Span(83_840);
+/// What an ACK takes.
+const ACK: Span = Span(4_800);
 /// A fraction of the events that are on wires at a time.
 const SMALL_WINDOWS: ShardLimits = ShardLimits { events: 64, departures: 64 };
 
@@ -148,7 +150,9 @@ fn flows_in_step(seed: u64) -> InStep {
     let rng = &mut Rng(seed);
     let mut flows = Vec::new();
     for token in 0..rng.between(6, 30) {
-        let (src, dst) = (rng.below(2 * u64::from(HOSTS)) as u32, rng.below(2 * u64::from(HOSTS)) as u32);
+        let host = |rng: &mut Rng| rng.below(2 * u64::from(HOSTS)) as u32;
+        // Whose frame is first is felt where they meet.
+        let (src, dst) = (host(rng), if rng.one_in(2) { 0 } else { host(rng) });
         let start = SimTime(FRAME.0 * rng.below(20));
         if src != dst {
             let bytes = 1_000 * rng.between(5, 60);
@@ -158,15 +162,16 @@ fn flows_in_step(seed: u64) -> InStep {
     InStep(flows)
 }
 
-/// Does something with `count` kernels of a dumbbell that have these flows.
+/// Does something with `count` kernels of a dumbbell whose links have this delay, and that have these flows.
 fn on_a_dumbbell<T>(
     count: usize,
+    delay: Span,
     flows: &[FlowSpec],
     work: impl for<'k> FnOnce(Vec<PsKernel<'k>>, &'k mut [Vec<u64>]) -> T,
 ) -> T {
     let kind = |node| if node < 2 * HOSTS { NodeKind::Host } else { NodeKind::Switch };
     let nodes: Vec<NodeKind> = (0..2 * HOSTS + 2).map(kind).collect();
-    let (rate, delay) = (BitRate::from_gbps(100), Span(10 * FRAME.0));
+    let rate = BitRate::from_gbps(100);
     let link = |a, b| LinkSpec { a: NodeId(a), b: NodeId(b), rate, delay, loss: 0 };
     let mut links: Vec<LinkSpec> = (0..2 * HOSTS).map(|host| link(host, 2 * HOSTS + host / HOSTS)).collect();
     links.push(link(2 * HOSTS, 2 * HOSTS + 1));
@@ -188,10 +193,11 @@ fn on_a_dumbbell<T>(
     work(kernels, &mut of_shards)
 }
 
-/// When which flow has ended.
-fn ends(kernels: &mut [PsKernel<'_>]) -> Vec<(SimTime, u64)> {
+/// When which flow has ended, and how long its packets have taken.
+fn ends(kernels: &mut [PsKernel<'_>]) -> Vec<(SimTime, u64, Span)> {
     let ends = |kernel: &mut PsKernel<'_>| core::iter::from_fn(|| kernel.poll_completion()).collect::<Vec<_>>();
-    let mut ends: Vec<_> = kernels.iter_mut().flat_map(ends).map(|done| (done.start + done.fct, done.token)).collect();
+    let end = |done: Completion| (done.start + done.fct, done.token, done.mean_rtt);
+    let mut ends: Vec<_> = kernels.iter_mut().flat_map(ends).map(end).collect();
     ends.sort();
     ends
 }
@@ -225,23 +231,31 @@ fn run_in_small_windows(kernels: &mut [PsKernel<'_>]) -> usize {
 #[test]
 fn ranks_of_shards_are_forgotten_in_time() {
     let mut forgotten = 0;
-    for_all_seeds(60, flows_in_step, |InStep(flows)| {
-        let one = on_a_dumbbell(1, flows, |mut kernels, _| {
-            assert_eq!(kernels[0].run_until(SimTime::MAX), Ok(Step::Idle));
-            ends(&mut kernels)
+    // With the second delay an ACK takes as long to arrive as a frame takes to be sent.
+    for delay in [Span(10 * FRAME.0), Span(FRAME.0 - ACK.0)] {
+        for_all_seeds(60, flows_in_step, |InStep(flows)| {
+            forgotten += compare_with_shards(delay, flows) / (2 * SMALL_WINDOWS.events);
         });
-        let (two, events) = on_a_dumbbell(2, flows, |mut kernels, words| {
-            let owner = |node: NodeId| if node.0 < 2 * HOSTS { node.0 / HOSTS } else { node.0 - 2 * HOSTS };
-            for ((shard, kernel), words) in (0..).zip(&mut kernels).zip(words) {
-                kernel.become_shard(words, &SMALL_WINDOWS, |node| owner(node) == shard).expect("a shard");
-            }
-            let events = run_in_small_windows(&mut kernels);
-            (ends(&mut kernels), events)
-        });
-        assert!(one.len() == flows.len() && one == two, "{one:?}\n{two:?}");
-        forgotten += events / (2 * SMALL_WINDOWS.events);
-    });
+    }
     assert!(forgotten > 100, "ranks were forgotten {forgotten} times");
+}
+
+/// Checks that two shards do what one kernel does. Gives the events in the logs of the first one.
+fn compare_with_shards(delay: Span, flows: &[FlowSpec]) -> usize {
+    let one = on_a_dumbbell(1, delay, flows, |mut kernels, _| {
+        assert_eq!(kernels[0].run_until(SimTime::MAX), Ok(Step::Idle));
+        ends(&mut kernels)
+    });
+    let (two, events) = on_a_dumbbell(2, delay, flows, |mut kernels, words| {
+        let owner = |node: NodeId| if node.0 < 2 * HOSTS { node.0 / HOSTS } else { node.0 - 2 * HOSTS };
+        for ((shard, kernel), words) in (0..).zip(&mut kernels).zip(words) {
+            kernel.become_shard(words, &SMALL_WINDOWS, |node| owner(node) == shard).expect("a shard");
+        }
+        let events = run_in_small_windows(&mut kernels);
+        (ends(&mut kernels), events)
+    });
+    assert!(one.len() == flows.len() && one == two, "{one:?}\n{two:?}");
+    events
 }
 
 /// Pairs of hosts at switches of their own: what a fabric does that is made of parts. Each pair exchanges so many bytes
