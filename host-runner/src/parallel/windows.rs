@@ -2,6 +2,7 @@
 
 use super::barrier::{Barrier, Broken};
 use super::{KernelRound, PartKernel, ROUND, RoundEnd};
+use std::panic::resume_unwind;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use std::time::Instant;
 use wormhole_kernel::event::EventKey;
@@ -31,7 +32,7 @@ impl Windows {
         Windows { width: Span(1), count: 0 }
     }
 
-    /// Runs all shards side by side for a while, each on a thread of its own.
+    /// Runs all shards side by side for a while: the first one here, the others each on a thread of its own.
     pub(super) fn round<R: Router + Send>(
         &mut self,
         kernels: &mut [PartKernel<'_, '_, R>],
@@ -44,22 +45,24 @@ impl Windows {
         let start = kernels.iter().filter_map(|kernel| kernel.next_event_time()).min().unwrap_or(SimTime::MAX);
         let plan = Plan { owners, lookahead, stop, until: Instant::now() + ROUND };
         let windows = *self;
+        let run = |(index, kernel): (usize, _)| {
+            let _breaker = barrier.breaks_in_a_panic();
+            let mut windows = windows;
+            let round = KernelRound::of(|completions| {
+                let windows = &mut windows;
+                Shard { index, kernel, plan, barrier, exchanges, windows, completions }.round(start)
+            });
+            (round, windows)
+        };
         let ends: Vec<(KernelRound, Windows)> = std::thread::scope(|scope| {
-            let spawn = |(index, kernel)| {
-                scope.spawn(move || {
-                    let _breaker = barrier.breaks_in_a_panic();
-                    let mut windows = windows;
-                    let round = KernelRound::of(|completions| {
-                        let windows = &mut windows;
-                        let mut shard = Shard { index, kernel, plan, barrier, exchanges, windows, completions };
-                        shard.round(start)
-                    });
-                    (round, windows)
-                })
-            };
-            let threads: Vec<_> = kernels.iter_mut().enumerate().map(spawn).collect();
+            let mut shards = kernels.iter_mut().enumerate();
+            let first = shards.next();
+            let threads: Vec<_> = shards.map(|shard| scope.spawn(move || run(shard))).collect();
+            // A thread that has nothing to do but wait for others makes it harder to find a processor for each of them.
+            let first = first.map(run);
             // A panic of a shard is a panic of the run.
-            threads.into_iter().map(|thread| thread.join().unwrap_or_else(|e| std::panic::resume_unwind(e))).collect()
+            let others = threads.into_iter().map(|thread| thread.join().unwrap_or_else(|e| resume_unwind(e)));
+            first.into_iter().chain(others).collect()
         });
         *self = ends[0].1;
         ends.into_iter().map(|(round, _)| round).collect()
