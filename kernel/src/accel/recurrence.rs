@@ -22,7 +22,7 @@ use bytemuck::{Pod, Zeroable};
 /// Looks at which the leader's acknowledgements are counted singly; then the steps double as often.
 const LOOKS_PER_STRIDE: u32 = 64;
 /// Longest step, in packets of the leader.
-const MAX_STRIDE: u64 = 256;
+const MAX_STRIDE: u32 = 256;
 /// A fingerprint reads so many queue pairs and ports in about the time that one packet of a flow takes on its way: a
 /// step has a packet of the leader for every so many of them, which keeps looks at large partitions about 1 % of their
 /// work, or less where others of their flows send too.
@@ -42,14 +42,15 @@ pub(super) const MIN_ROUNDS: u64 = 4;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 pub(crate) struct Recurrence {
-    /// The kept fingerprint, that of the leader alone, and what the leader had acknowledged then.
+    /// The kept fingerprint, and what the leader had acknowledged then.
     fingerprint: u64,
-    of_leader: u64,
     acked: u64,
     /// What the leader will have acknowledged at the next look.
     next: u64,
+    /// Half of the kept fingerprint of the leader alone.
+    of_leader: u32,
     /// Steps between looks, in packets.
-    stride: u64,
+    stride: u32,
     /// Looks since the kept fingerprint, and at how many it is replaced.
     looks: u32,
     power: u32,
@@ -71,9 +72,9 @@ pub(crate) struct Recurrence {
 impl Recurrence {
     pub(crate) const NEW: Recurrence = Recurrence {
         fingerprint: 0,
-        of_leader: 0,
         acked: 0,
         next: 0,
+        of_leader: 0,
         stride: 1,
         looks: 0,
         power: 1,
@@ -104,7 +105,7 @@ impl Recurrence {
     }
 
     /// Takes note of a fingerprint, which is made if it is needed. Says whether it is the kept one.
-    fn note(&mut self, of_leader: u64, fingerprint: impl Fn() -> u64, acked: u64) -> bool {
+    fn note(&mut self, of_leader: u32, fingerprint: impl Fn() -> u64, acked: u64) -> bool {
         if self.looks > 0 && of_leader == self.of_leader && fingerprint() == self.fingerprint {
             return true;
         }
@@ -156,9 +157,9 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let partition = self.partitions.get(id);
         let fewest = u64::from(partition.qps + partition.ports) / MEMBERS_PER_PACKET;
         let mut recurrence = partition.recurrence;
-        let found = recurrence.note(self.of_flow(0, leader), || self.fingerprint(id), acked);
+        let found = recurrence.note(self.of_flow(0, leader) as u32, || self.fingerprint(id), acked);
         let period = acked - recurrence.acked;
-        recurrence.next = acked + recurrence.stride.max(fewest) * u64::from(self.models.transport.mtu);
+        recurrence.next = acked + u64::from(recurrence.stride).max(fewest) * u64::from(self.models.transport.mtu);
         self.partitions.get_mut(id).recurrence = recurrence;
         if found && period > 0 {
             self.begin_candidate(id, acked, period);
