@@ -263,12 +263,28 @@ fn links_lead_somewhere() {
         let path = root().join(&file);
         let folder = path.parent().expect("a folder");
         let text = fs::read_to_string(&path).expect(&file);
-        for target in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
             // What rustdoc resolves is rustdoc's to check.
-            let is_file = !target.contains("://") && !target.contains("::") && !target.starts_with('#');
-            assert!(!is_file || folder.join(target).exists(), "{file}: {target} is not there");
+            if link.contains("://") || link.contains("::") {
+                continue;
+            }
+            let (target, section) = link.split_once('#').unwrap_or((link, ""));
+            let target = if target.is_empty() { path.clone() } else { folder.join(target) };
+            assert!(target.exists(), "{file}: {link} is not there");
+            let has_section = || anchors(&fs::read_to_string(&target).expect(link)).any(|anchor| anchor == section);
+            assert!(section.is_empty() || has_section(), "{file}: {link} is not there");
         }
     }
+}
+
+/// What links call the sections of a document.
+fn anchors(text: &str) -> impl Iterator<Item = String> + '_ {
+    let headings = text.lines().filter_map(|line| line.strip_prefix('#'));
+    headings.map(|heading| {
+        let words = heading.trim_start_matches('#').trim().to_lowercase();
+        let kept = |c: &char| c.is_alphanumeric() || [' ', '-', '_'].contains(c);
+        words.chars().filter(kept).map(|c| if c == ' ' { '-' } else { c }).collect()
+    })
 }
 
 /// README shows the body of this function, word for word.
