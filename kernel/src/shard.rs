@@ -2,27 +2,31 @@
 //!
 //! Every shard is a kernel over the whole fabric and has all flows. It lets happen what happens at its own nodes. A
 //! frame that it puts on a wire to a node of another shard departs; the other shard receives it. What a frame takes
-//! across such a wire at least is the *lookahead*: so far all shards may run at a time, in a *window*, without having
-//! heard of each other (conservative parallel simulation, as Unison does it).
+//! across such a wire at least is the *lookahead*: so far all shards may run without having heard of each other
+//! (conservative parallel simulation, as Unison does it). They do so in two *windows*, each of half the lookahead: a
+//! shard that has ended one goes on with the next while the others still simulate theirs.
 //!
 //! # Order
 //! The order of events is that of one kernel, to the last tie. Of two events of one instant and delay the one goes
 //! first that was scheduled first, and within a window no shard knows what the others schedule in the same instant. So
 //! places in it are *provisional*: they name the event that scheduled, by its number in the shard's log. Among what a
-//! shard has scheduled itself that order is the final one. When a window is over, [`rank_events`] brings the logs of
-//! all shards into one order, instant by instant, and every shard [ends it](Kernel::close_window) by keeping the ranks.
-//! They are looked up when something of its own meets a frame from another shard in one instant, with the same delay,
-//! and for whatever other shards are told. So nothing walks over what is pending.
+//! shard has scheduled itself that order is the final one. When all have ended a window, [`rank_events`] brings the logs
+//! of all shards into one order, instant by instant, and every shard [keeps the ranks](Kernel::keep_ranks). They are
+//! looked up when something of its own meets a frame from another shard in one instant, with the same delay, and for
+//! whatever other shards are told. So nothing walks over what is pending.
 //!
 //! # Calling order
 //! 1. In each kernel: [`add_flow`](Kernel::add_flow) for all flows, in the same order; then
 //!    [`become_shard`](Kernel::become_shard). Link changes, frames from outside and acceleration are not for shards,
 //!    nor links that lose frames, nor models whose state is of the whole fabric, as ns-3's coins are.
-//! 2. [`run_window`](Kernel::run_window) in each, to the same end, no later than the time of the next event anywhere
-//!    plus the lookahead.
-//! 3. [`rank_events`] over all logs, [`close_window`](Kernel::close_window) in each shard, and
+//! 2. [`run_window`](Kernel::run_window) in each, to the same end, and [`close_window`](Kernel::close_window), which hands
+//!    over what has been done.
+//! 3. [`rank_events`] over the logs of a window, [`keep_ranks`](Kernel::keep_ranks) in each shard, and
 //!    [`receive`](Kernel::receive) for what has departed to it, in order of [arrival](Departure::arrival).
 //! 4. Back to 2.
+//!
+//! A shard takes step 3 of each window before it begins the next but one. So a window must end no later than a
+//! lookahead after the first event that may happen in the one before it.
 //!
 //! A receiver does not hear that a sender has got its last acknowledgement. Who counts a drop or a time-out in any
 //! shard must run one kernel instead: packets that are sent twice may reach a receiver that should know of the end.
@@ -50,8 +54,8 @@ pub struct ShardLimits {
 }
 
 impl ShardLimits {
-    /// Events of a window that can be told apart, after as many of earlier ones.
-    pub const MOST_EVENTS: usize = Place::EVENTS / 2;
+    /// Events of a window that can be told apart, after as many of the one before it and of earlier ones.
+    pub const MOST_EVENTS: usize = Place::EVENTS / 3;
 
     fn events(&self) -> usize {
         self.events.min(Self::MOST_EVENTS)
@@ -78,7 +82,7 @@ impl Departure {
         self.frame.arrival.at
     }
 
-    /// Its arrival, given the ranks of the shard that it comes from.
+    /// Its arrival, given the ranks of the shard that it comes from, as [`rank_events`] has them.
     pub fn arrival(&self, ranks: &[u32]) -> Arrival<'_> {
         let EventKey { at, tie } = self.frame.arrival;
         Arrival { key: EventKey { at, tie: settled(tie, ranks) }, departure: self }
@@ -93,14 +97,57 @@ pub struct Arrival<'d> {
     departure: &'d Departure,
 }
 
+/// What a shard does in a window.
+pub struct Window<'a> {
+    log: Log<'a, EventKey>,
+    departures: Log<'a, Departure>,
+}
+
+impl<'a> Window<'a> {
+    /// Words of zeroed memory that a window takes.
+    pub fn words(limits: &ShardLimits) -> usize {
+        words_for::<EventKey>(limits.events()) + words_for::<Departure>(limits.departures)
+    }
+
+    /// A window in which nothing has happened. `words` MUST be zero.
+    ///
+    /// # Errors
+    /// [`CapacityError`] `memory` if there are too few words.
+    pub fn new(words: &'a mut [u64], limits: &ShardLimits) -> Result<Window<'a>, CapacityError> {
+        Window::carve(&mut Carver::new(words), limits)
+    }
+
+    fn carve(carver: &mut Carver<'a>, limits: &ShardLimits) -> Result<Window<'a>, CapacityError> {
+        Ok(Window {
+            log: Log::carve(carver, limits.events(), "window_events")?,
+            departures: Log::carve(carver, limits.departures, "window_departures")?,
+        })
+    }
+
+    /// The events that have scheduled anything, in their order.
+    pub fn log(&self) -> &[EventKey] {
+        self.log.items()
+    }
+
+    /// What has departed, in order of departure.
+    pub fn departures(&self) -> &[Departure] {
+        self.departures.items()
+    }
+
+    fn clear(&mut self) {
+        (self.log.len, self.departures.len) = (0, 0);
+    }
+}
+
 /// What a kernel keeps as a shard.
 pub(crate) struct Shard<'a> {
     /// Per node: whether another shard owns it.
     foreign: &'a mut [u8],
-    log: Log<'a, EventKey>,
-    departures: Log<'a, Departure>,
-    /// Ranks of the events of windows that are over; those of this window are numbered from there on.
+    window: Window<'a>,
+    /// Ranks of the events of earlier windows.
     ranks: Log<'a, u32>,
+    /// Events of windows that have ended and whose ranks are not known yet: numbers of events go on from there.
+    unranked: usize,
     /// Frames that have come from other shards, first to last, and when the first of them arrives.
     imports: PacketList,
     pub(crate) next_import: EventKey,
@@ -113,7 +160,8 @@ impl Shard<'_> {
         EventKey { tie: settled(key.tie, self.ranks.items()), ..key }
     }
 
-    /// A tie as others know it: places are final, but for those of this window, which count from its beginning.
+    /// A tie as others know it: places are final, but for those of events without a rank, which count from the first
+    /// of these.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn told(&self, tie: Tie) -> Tie {
         match Place::of(tie) {
@@ -164,16 +212,21 @@ impl<'a, T: Pod> Log<'a, T> {
 
 /// Ranks the events of a window: per shard and event of its log, the event's number among all of its instant.
 ///
-/// `logs` are the [logs](Kernel::window_log) of all shards, and `ranks` has a list as long for each of them. Takes 32
-/// KiB of the stack.
+/// `logs` are the [logs](Window::log) of all shards. For each of them `ranks` has a list, in which the ranks of the
+/// shard's window before come first, unless there was none that had no ranks when this one began; then there is room
+/// for those of this window. Takes 32 KiB of the stack.
 ///
 /// # Panics
 /// If a list of ranks is shorter than its log.
 pub fn rank_events(logs: &[&[EventKey]], ranks: &mut [&mut [u32]]) {
     let shared = &SharedInstants::of(logs);
     let never = EventKey::NEVER.at;
-    let mut heads = Heads { logs, next: [0; MOST_SHARDS], at: [never; MOST_SHARDS], ties: [Tie::LAST; MOST_SHARDS] };
-    (0..logs.len()).for_each(|shard| heads.rank_alone(shard, never, shared, ranks[shard]));
+    let [next, known] = [[0; MOST_SHARDS]; 2];
+    let mut heads = Heads { logs, next, known, at: [never; MOST_SHARDS], ties: [Tie::LAST; MOST_SHARDS] };
+    for (shard, log) in logs.iter().enumerate() {
+        heads.known[shard] = ranks[shard].len() - log.len();
+        heads.rank_alone(shard, never, shared, ranks[shard]);
+    }
     loop {
         let (first, now, others) = heads.earliest();
         if now == never {
@@ -235,6 +288,8 @@ impl SharedInstants {
 struct Heads<'l> {
     logs: &'l [&'l [EventKey]],
     next: [usize; MOST_SHARDS],
+    /// How many ranks each has from the window before.
+    known: [usize; MOST_SHARDS],
     /// When the next event of each shard happens.
     at: [SimTime; MOST_SHARDS],
     /// Its tie, while the events of its instant are ranked.
@@ -260,6 +315,7 @@ impl Heads<'_> {
     fn rank_alone(&mut self, shard: usize, own: SimTime, shared: &SharedInstants, ranks: &mut [u32]) {
         let log = self.logs[shard];
         let (mut next, mut now, mut rank) = (self.next[shard], EventKey::NEVER.at, 0);
+        let ranks = &mut ranks[self.known[shard]..];
         while let Some(key) = log.get(next).filter(|key| !shared.may_have(key.at) || key.at == own) {
             rank = if key.at == now { rank + 1 } else { 0 };
             now = key.at;
@@ -282,7 +338,7 @@ impl Heads<'_> {
             // What happens in every shard has the same key in all of them: it is one event.
             for shard in 0..shards {
                 if self.ties[shard] == least {
-                    ranks[shard][self.next[shard]] = rank;
+                    ranks[shard][self.known[shard] + self.next[shard]] = rank;
                     self.next[shard] += 1;
                     self.ties[shard] = self.next_tie(shard, now, ranks[shard]);
                 }
@@ -318,10 +374,7 @@ fn settled(tie: Tie, ranks: &[u32]) -> Tie {
 impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
     /// Words of zeroed memory that a shard takes besides those of its kernel, in a fabric of so many nodes.
     pub fn shard_words(nodes: usize, limits: &ShardLimits) -> usize {
-        words_for::<u8>(nodes)
-            + words_for::<EventKey>(limits.events())
-            + words_for::<u32>(2 * limits.events())
-            + words_for::<Departure>(limits.departures)
+        words_for::<u8>(nodes) + words_for::<u32>(2 * limits.events()) + Window::words(limits)
     }
 
     /// From now on leaves to other kernels what happens at nodes that are not its own. `words` MUST be zero.
@@ -345,9 +398,9 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
         }
         self.shard = Some(Shard {
             foreign,
-            log: Log::carve(carver, limits.events(), "window_events")?,
             ranks: Log::carve(carver, 2 * limits.events(), "window_events")?,
-            departures: Log::carve(carver, limits.departures, "window_departures")?,
+            window: Window::carve(carver, limits)?,
+            unranked: 0,
             imports: PacketList::EMPTY,
             next_import: EventKey::NEVER,
         });
@@ -371,7 +424,7 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
             if next.at >= end {
                 return Ok(Step::Reached);
             }
-            let first = Place::first_of(shard.ranks.len + shard.log.len);
+            let first = Place::first_of(shard.ranks.len + shard.unranked + shard.window.log.len);
             self.clock.advance_at(next, first);
             match source {
                 Source::Lane(lane) => self.execute(Some(lane)),
@@ -406,56 +459,57 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn log_event(&mut self, key: EventKey) -> Result<(), CapacityError> {
         let Some(shard) = &mut self.shard else { return Ok(()) };
-        let used = Place::events_below(self.clock.place()) - shard.ranks.len;
-        while shard.log.len < used {
+        let used = Place::events_below(self.clock.place()) - shard.ranks.len - shard.unranked;
+        while shard.window.log.len < used {
             let tie = shard.told(key.tie);
-            shard.log.push(EventKey { tie, ..key })?;
+            shard.window.log.push(EventKey { tie, ..key })?;
         }
         Ok(())
     }
 
-    /// The events of the window that have scheduled anything, in their order.
-    pub fn window_log(&self) -> &[EventKey] {
-        self.shard.as_ref().map_or(&[], |shard| shard.log.items())
+    /// Ends a window: `done` is what has been done in it from now on. What it was before is of no use any more, and the
+    /// next window is written there.
+    pub fn close_window(&mut self, done: &mut Window<'a>) {
+        let Some(shard) = &mut self.shard else { return };
+        core::mem::swap(&mut shard.window, done);
+        shard.window.clear();
+        shard.unranked += done.log.len;
     }
 
-    /// What has departed in the window, in order of departure.
-    pub fn departures(&self) -> &[Departure] {
-        self.shard.as_ref().map_or(&[], |shard| shard.departures.items())
-    }
-
-    /// Ends the window: what it has scheduled has its final place now.
+    /// What the first of the windows without ranks has scheduled has its final place now.
     ///
     /// # Panics
-    /// If there are more ranks than a window may have events.
-    pub fn close_window(&mut self, ranks: &[u32]) {
+    /// If there are more ranks than such windows have events.
+    pub fn keep_ranks(&mut self, ranks: &[u32]) {
         let Some(shard) = &mut self.shard else { return };
+        assert!(ranks.len() <= shard.unranked, "ranks of events that there were not");
         let known = shard.ranks.len;
         shard.ranks.items[known..][..ranks.len()].copy_from_slice(ranks);
         shard.ranks.len += ranks.len();
-        (shard.log.len, shard.departures.len) = (0, 0);
-        if shard.ranks.len > shard.log.items.len() {
+        shard.unranked -= ranks.len();
+        if shard.ranks.len > shard.window.log.items.len() {
             self.forget_ranks();
         }
     }
 
-    /// Before there are more ranks than places for them, all that is pending gets its final place.
+    /// Before there are more ranks than places for them, all that is pending gets its final place, or one that counts
+    /// from the first event without a rank.
     #[cold]
     fn forget_ranks(&mut self) {
         let Some(shard) = &mut self.shard else { return };
         for port in self.ports.iter_mut() {
-            port.idle_from = shard.settled(port.idle_from);
+            port.idle_from.tie = shard.told(port.idle_from.tie);
             let mut next = port.lane.head();
             while let Some(id) = next {
                 let packet = self.packets.get_mut(id);
-                packet.arrival = shard.settled(packet.arrival);
+                packet.arrival.tie = shard.told(packet.arrival.tie);
                 next = (packet.next != PacketId::NONE.0).then_some(PacketId(packet.next));
             }
         }
-        self.lanes.settle(&mut self.packets, self.ports, |tie| settled(tie, shard.ranks.items()));
+        self.lanes.settle(&mut self.packets, self.ports, |tie| shard.told(tie));
         for timer in (0..self.timers.len() as u32).map(TimerId) {
             if let Some(key) = self.events.pending(timer) {
-                self.events.schedule(timer, shard.settled(key));
+                self.events.schedule(timer, EventKey { tie: shard.told(key.tie), ..key });
             }
         }
         self.next_timer = self.events.peek().unwrap_or(EventKey::NEVER);
@@ -463,7 +517,7 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
     }
 
     /// Takes frames in that have departed to this shard, in the order of their keys. None MUST be before the end of the
-    /// last window.
+    /// last window that has been simulated.
     ///
     /// # Errors
     /// [`CapacityError`] `packets`.
@@ -493,7 +547,7 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
         let frame = *self.packets.get(id);
         if let Some(shard) = &mut self.shard {
             let arrival = EventKey { tie: shard.told(frame.arrival.tie), ..frame.arrival };
-            match shard.departures.add() {
+            match shard.window.departures.add() {
                 Ok(departure) => {
                     departure.frame = Packet { arrival, ..frame };
                     let hops = self.packets.hops(id);
@@ -557,12 +611,21 @@ mod tests {
         EventKey { at: SimTime(at), tie: Tie::after(Span(delay), count) }
     }
 
-    fn ranks(logs: &[&[EventKey]]) -> heapless::Vec<heapless::Vec<u32, 8>, 4> {
-        let mut lists = [[0; 8]; 4];
-        let mut slices: heapless::Vec<&mut [u32], 4> =
-            lists.iter_mut().zip(logs).map(|(list, log)| &mut list[..log.len()]).collect();
+    type Ranks = heapless::Vec<u32, 8>;
+
+    fn ranks(logs: &[&[EventKey]]) -> heapless::Vec<Ranks, 4> {
+        ranks_after(&[&[][..]; 4][..logs.len()], logs)
+    }
+
+    /// The ranks of events after a window whose events had the `first` ones.
+    fn ranks_after(first: &[&[u32]], logs: &[&[EventKey]]) -> heapless::Vec<Ranks, 4> {
+        let list = |(first, log): (&&[u32], &&[EventKey])| -> Ranks {
+            first.iter().copied().chain(core::iter::repeat_n(0, log.len())).collect()
+        };
+        let mut lists: heapless::Vec<Ranks, 4> = first.iter().zip(logs).map(list).collect();
+        let mut slices: heapless::Vec<&mut [u32], 4> = lists.iter_mut().map(|list| &mut list[..]).collect();
         rank_events(logs, &mut slices);
-        slices.iter().map(|ranks| heapless::Vec::from_slice(ranks).unwrap()).collect()
+        slices.iter().zip(first).map(|(ranks, first)| Ranks::from_slice(&ranks[first.len()..]).unwrap()).collect()
     }
 
     #[test]
@@ -579,6 +642,15 @@ mod tests {
         let first = [known(10, 7, 1), known(14, 20, 0), scheduled(14, 4, 0, 0), scheduled(14, 4, 0, 1)];
         let second = [known(10, 7, 0), scheduled(14, 4, 0, 1)];
         assert_eq!(ranks(&[&first, &second]), [&[1, 0, 2, 3][..], &[0, 1]]);
+    }
+
+    #[test]
+    fn what_an_event_of_the_window_before_has_scheduled_has_its_rank() {
+        // The second event of the first shard, counted from the window before, was the third of its instant, that of the
+        // second shard the second.
+        let first = [scheduled(14, 4, 1, 0), scheduled(17, 3, 2, 0)];
+        let second = [scheduled(14, 4, 0, 7), scheduled(17, 3, 1, 0)];
+        assert_eq!(ranks_after(&[&[0, 2], &[1]], &[&first, &second]), [&[1, 1][..], &[0, 0]]);
     }
 
     #[test]

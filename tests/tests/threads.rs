@@ -1,5 +1,6 @@
 //! A run on several threads has the results of one, to the byte.
 
+use std::collections::VecDeque;
 use std::fmt::Write;
 use wormhole::memo::{Memo, MemoOptions};
 use wormhole::scenario::{Profile, Scenario};
@@ -7,7 +8,7 @@ use wormhole::simulate::{Outcome, simulate, simulate_memoised};
 use wormhole::workload::messages::MessageName;
 use wormhole_kernel::accel::{Acceleration, Tier};
 use wormhole_kernel::kernel::Step;
-use wormhole_kernel::shard::{Departure, ShardLimits, rank_events};
+use wormhole_kernel::shard::{Departure, ShardLimits, Window, rank_events};
 use wormhole_kernel::{
     BitRate, Completion, FabricSize, FlowSpec, Kernel, Limits, LinkSpec, NodeId, NodeKind, SimTime, Span,
 };
@@ -162,12 +163,18 @@ fn flows_in_step(seed: u64) -> InStep {
     InStep(flows)
 }
 
+/// Memory of a shard, and of its windows that are not settled or being written.
+struct ShardMemory {
+    shard: Vec<u64>,
+    windows: [Vec<u64>; 2],
+}
+
 /// Does something with `count` kernels of a dumbbell whose links have this delay, and that have these flows.
 fn on_a_dumbbell<T>(
     count: usize,
     delay: Span,
     flows: &[FlowSpec],
-    work: impl for<'k> FnOnce(Vec<PsKernel<'k>>, &'k mut [Vec<u64>]) -> T,
+    work: impl for<'k> FnOnce(Vec<PsKernel<'k>>, &'k mut [ShardMemory]) -> T,
 ) -> T {
     let kind = |node| if node < 2 * HOSTS { NodeKind::Host } else { NodeKind::Switch };
     let nodes: Vec<NodeKind> = (0..2 * HOSTS + 2).map(kind).collect();
@@ -181,7 +188,10 @@ fn on_a_dumbbell<T>(
     let limits = Limits::default();
     let words = PsKernel::words(FabricSize::of(&nodes, &links), &limits, &models());
     let shard_words = PsKernel::shard_words(nodes.len(), &SMALL_WINDOWS);
-    let (mut memories, mut of_shards) = (vec![vec![0; words]; count], vec![vec![0; shard_words]; count]);
+    let mut memories = vec![vec![0; words]; count];
+    let window = || vec![0; Window::words(&SMALL_WINDOWS)];
+    let of_shard = || ShardMemory { shard: vec![0; shard_words], windows: [window(), window()] };
+    let mut of_shards: Vec<ShardMemory> = (0..count).map(|_| of_shard()).collect();
     let kernel = |memory| {
         let mut kernel = Kernel::new(memory, &nodes, &links, models(), &limits, ()).expect("a kernel");
         for flow in flows {
@@ -202,28 +212,68 @@ fn ends(kernels: &mut [PsKernel<'_>]) -> Vec<(SimTime, u64, Span)> {
     ends
 }
 
-/// Runs two shards in windows of a fraction of the lookahead. Gives the events of the first one's logs.
-fn run_in_small_windows(kernels: &mut [PsKernel<'_>]) -> usize {
-    let mut events = 0;
-    while let Some(start) = kernels.iter().filter_map(Kernel::next_event_time).min() {
-        for kernel in &mut *kernels {
-            assert_eq!(kernel.run_window(start + Span(FRAME.0 / 2)), Ok(Step::Reached));
+/// Ranks of a shard's events, the first so many of them of the window before.
+#[derive(Default)]
+struct Ranks {
+    list: Vec<u32>,
+    before: usize,
+}
+
+/// Two shards in windows of a fraction of the lookahead, each begun when all but `ahead` of the earlier ones are settled.
+struct SmallWindows<'k> {
+    kernels: Vec<PsKernel<'k>>,
+    ahead: usize,
+    ranks: [Ranks; 2],
+    /// Events in the logs of the first shard.
+    events: usize,
+}
+
+impl<'k> SmallWindows<'k> {
+    /// Runs until nothing is pending. `free` are two windows of each shard.
+    fn run(&mut self, width: Span, mut free: Vec<[Window<'k>; 2]>) {
+        let pending = |kernels: &[PsKernel<'_>]| kernels.iter().filter_map(Kernel::next_event_time).min();
+        let mut known = pending(&self.kernels);
+        let (mut end, mut unsettled) = (SimTime::ZERO, VecDeque::new());
+        while let Some(next) = known {
+            end = end.max(next) + width;
+            let mut done = free.pop().expect("a window");
+            for (kernel, done) in self.kernels.iter_mut().zip(&mut done) {
+                assert_eq!(kernel.run_window(end), Ok(Step::Reached));
+                kernel.close_window(done);
+            }
+            unsettled.push_back((done, pending(&self.kernels)));
+            let departures = unsettled.iter().flat_map(|(done, _)| done).flat_map(|done| done.departures());
+            let first_departure = departures.map(Departure::at).min();
+            let (_, pending) = unsettled.back_mut().expect("it has just been put there");
+            *pending = pending.iter().copied().chain(first_departure).min();
+            if unsettled.len() > self.ahead {
+                let (done, pending) = unsettled.pop_front().expect("more than none");
+                self.settle(&done);
+                known = pending;
+                free.push(done);
+            }
         }
-        let logs: Vec<_> = kernels.iter().map(|kernel| kernel.window_log().to_vec()).collect();
-        let mut ranks: Vec<_> = logs.iter().map(|log| vec![0; log.len()]).collect();
-        let logs: Vec<_> = logs.iter().map(|log| &log[..]).collect();
-        rank_events(&logs, &mut ranks.iter_mut().map(|ranks| &mut ranks[..]).collect::<Vec<_>>());
-        let departures: Vec<_> = kernels.iter().map(|kernel| kernel.departures().to_vec()).collect();
-        for (shard, kernel) in kernels.iter_mut().enumerate() {
-            kernel.close_window(&ranks[shard]);
-            let arrival = |departure| Departure::arrival(departure, &ranks[1 - shard]);
-            let mut arrivals: Vec<_> = departures[1 - shard].iter().map(arrival).collect();
+    }
+
+    fn settle(&mut self, done: &[Window<'_>; 2]) {
+        let logs = done.each_ref().map(Window::log);
+        for (Ranks { list, before }, log) in self.ranks.iter_mut().zip(logs) {
+            // Those of a window that was settled before this one began are of no use.
+            list.drain(..if self.ahead == 0 { list.len() } else { *before });
+            *before = list.len();
+            list.resize(*before + log.len(), 0);
+        }
+        rank_events(&logs, &mut self.ranks.each_mut().map(|ranks| &mut ranks.list[..]));
+        for (shard, kernel) in self.kernels.iter_mut().enumerate() {
+            let Ranks { list, before } = &self.ranks[shard];
+            kernel.keep_ranks(&list[*before..]);
+            let arrival = |departure| Departure::arrival(departure, &self.ranks[1 - shard].list);
+            let mut arrivals: Vec<_> = done[1 - shard].departures().iter().map(arrival).collect();
             arrivals.sort_by_key(|arrival| arrival.key);
             kernel.receive(&arrivals).expect("frames");
         }
-        events += logs[0].len();
+        self.events += logs[0].len();
     }
-    events
 }
 
 /// What is scheduled in a window is pending while many others end, and after so many of them there are no more places
@@ -246,16 +296,26 @@ fn compare_with_shards(delay: Span, flows: &[FlowSpec]) -> usize {
         assert_eq!(kernels[0].run_until(SimTime::MAX), Ok(Step::Idle));
         ends(&mut kernels)
     });
-    let (two, events) = on_a_dumbbell(2, delay, flows, |mut kernels, words| {
-        let owner = |node: NodeId| if node.0 < 2 * HOSTS { node.0 / HOSTS } else { node.0 - 2 * HOSTS };
-        for ((shard, kernel), words) in (0..).zip(&mut kernels).zip(words) {
-            kernel.become_shard(words, &SMALL_WINDOWS, |node| owner(node) == shard).expect("a shard");
-        }
-        let events = run_in_small_windows(&mut kernels);
-        (ends(&mut kernels), events)
+    assert_eq!(one.len(), flows.len());
+    let width = Span(FRAME.0.min(delay.0) / 2);
+    let events = [0, 1].map(|ahead| {
+        let (two, events) = on_a_dumbbell(2, delay, flows, |mut kernels, memories| {
+            let owner = |node: NodeId| if node.0 < 2 * HOSTS { node.0 / HOSTS } else { node.0 - 2 * HOSTS };
+            let mut windows = Vec::new();
+            for ((number, kernel), ShardMemory { shard, windows: of_shard }) in (0..).zip(&mut kernels).zip(memories) {
+                kernel.become_shard(shard, &SMALL_WINDOWS, |node| owner(node) == number).expect("a shard");
+                windows.push(of_shard.each_mut().map(|words| Window::new(words, &SMALL_WINDOWS).expect("a window")));
+            }
+            let [a, b] = <[_; 2]>::try_from(windows).ok().expect("two shards");
+            let free = a.into_iter().zip(b).map(|(a, b)| [a, b]).collect();
+            let mut small = SmallWindows { kernels, ahead, ranks: Default::default(), events: 0 };
+            small.run(width, free);
+            (ends(&mut small.kernels), small.events)
+        });
+        assert!(one == two, "{ahead} ahead:\n{one:?}\n{two:?}");
+        events
     });
-    assert!(one.len() == flows.len() && one == two, "{one:?}\n{two:?}");
-    events
+    events[1]
 }
 
 /// Pairs of hosts at switches of their own: what a fabric does that is made of parts. Each pair exchanges so many bytes

@@ -7,6 +7,8 @@ use wormhole_kernel::{LinkSpec, Span};
 /// How far from its share the weight of a shard may be, as a fraction of the share. All shards wait for the one with
 /// the most, at each window.
 const SLACK: f64 = 0.01;
+/// A link with less delay is not cut: windows are half as long as that, and time is counted in picoseconds.
+const LEAST_DELAY: Span = Span(2);
 /// Times that nodes at the border are looked at again.
 const PASSES: usize = 8;
 
@@ -44,7 +46,7 @@ struct Edge {
 }
 
 impl Cut {
-    /// Cuts a fabric across its traffic. Links without delay are not cut.
+    /// Cuts a fabric across its traffic. Links of less than [`LEAST_DELAY`] are not cut.
     pub(super) fn across(links: &[LinkSpec], weights: &Weights, shards: usize) -> Cut {
         let graph = Graph::new(links, weights);
         let mut owners = vec![0; graph.weights.len()];
@@ -58,7 +60,7 @@ impl Cut {
     }
 }
 
-/// Nodes, joined where a link without delay joins them, and the traffic between them.
+/// Nodes, joined where a link that is not cut joins them, and the traffic between them.
 struct Graph {
     /// Per node: the first node of its group.
     group: Vec<usize>,
@@ -70,7 +72,7 @@ struct Graph {
 impl Graph {
     fn new(links: &[LinkSpec], weights: &Weights) -> Graph {
         let mut group: Vec<usize> = (0..weights.nodes.len()).collect();
-        for link in links.iter().filter(|link| link.delay == Span::ZERO) {
+        for link in links.iter().filter(|link| link.delay < LEAST_DELAY) {
             join(&mut group, link.a.index(), link.b.index());
         }
         let group: Vec<usize> = (0..group.len()).map(|node| find(&mut group, node)).collect();

@@ -3,16 +3,16 @@
 //! * `cut`: which kernel simulates which nodes.
 //! * `apart`: parts of the fabric that exchange no traffic, each simulated as if there were no other, accelerated or
 //!   not.
-//! * `windows`: a fabric that all flows share, cut into shards that hear of each other window by window; `barrier` is
-//!   where they wait for each other, made of what is in `sync`.
+//! * `windows`: a fabric that all flows share, cut into shards that hear of each other window by window; by their
+//!   `milestones`, made of what is in `sync`, they know how far the others have come.
 //!
 //! What comes of a run depends neither on the number of threads nor on which of them is faster. In windows the order of
 //! events is that of one kernel. Parts that are accelerated have the kernels that they have whatever the number of
 //! threads. These find each other's records from the next exchange on, which is a matter of simulated time.
 
 mod apart;
-mod barrier;
 mod cut;
+mod milestones;
 mod sync;
 mod windows;
 
@@ -29,12 +29,12 @@ use apart::Epochs;
 use cut::{Cut, Weights};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::time::{Duration, Instant};
-use windows::Windows;
+use windows::{TOLD, Windows};
 use wormhole_kernel::accel::{Skipped, Tier};
 use wormhole_kernel::kernel::Totals;
 use wormhole_kernel::memo::Memoised;
 use wormhole_kernel::router::Router;
-use wormhole_kernel::shard::{MOST_SHARDS, ShardLimits};
+use wormhole_kernel::shard::{MOST_SHARDS, ShardLimits, Window};
 use wormhole_kernel::{Completion, Kernel, ModelSet, NodeId, SimTime};
 use wormhole_models::profile::Ps;
 use wormhole_models::router::{Ecmp, Spray};
@@ -42,7 +42,7 @@ use wormhole_models::router::{Ecmp, Spray};
 /// Whoever watches hears of the run this often.
 const ROUND: Duration = Duration::from_millis(100);
 /// What a window may hold. Memory is only used as it is touched.
-const WINDOW_LIMITS: ShardLimits = ShardLimits { events: 1 << 21, departures: 1 << 19 };
+const WINDOW_LIMITS: ShardLimits = ShardLimits { events: 1 << 20, departures: 1 << 18 };
 /// Flows at most: every shard has all of them, and keeps them.
 const MOST_FLOWS: usize = 1 << 17;
 
@@ -105,20 +105,26 @@ fn run<'s, R: Router + Send>(
     let record_words = memo.as_ref().filter(|_| how.is_some()).map_or(0, |memo| memo.limit_words() / 2);
     let mut records = vec![0; record_words];
     let common = CommonStore::new(RunStore::new(&mut records), cut.kernels);
+    let of_shards = |words| if cut.lookahead.is_some() { words } else { 0 };
+    let shard_words = of_shards(Kernel::<Ps<'_, R>, Logs>::shard_words(scenario.nodes.len(), &WINDOW_LIMITS));
+    let window_words = of_shards(Window::words(&WINDOW_LIMITS));
     // Before the kernels, which borrow it for as long as they live.
     let mut memories: Vec<Memory> = (0..cut.kernels)
         .map(|_| Memory {
             kernel: memory::<Ps<'_, R>, Logs>(scenario, &limits, &models()),
-            shard: vec![0; Kernel::<Ps<'_, R>, Logs>::shard_words(scenario.nodes.len(), &WINDOW_LIMITS)],
+            shard: vec![0; shard_words],
+            windows: [(); TOLD].map(|()| vec![0; window_words]),
             records: vec![0; record_words / cut.kernels],
         })
         .collect();
-    let mut words = Vec::new();
+    let (mut words, mut of_windows) = (Vec::new(), Vec::new());
     let mut stores: Vec<KernelStore<'_, '_>> = Vec::new();
-    for (index, Memory { kernel, shard, records }) in memories.iter_mut().enumerate() {
+    for (index, Memory { kernel, shard, windows, records }) in memories.iter_mut().enumerate() {
         words.push((kernel, shard));
+        of_windows.push(windows);
         stores.push(common.of_kernel(index, records));
     }
+    let windows = cut.lookahead.map(|lookahead| Windows::new(lookahead, of_windows));
     let mut traffic = Traffic::new(scenario);
     let mut kernels = Vec::new();
     for ((index, (words, of_shard)), store) in (0..).zip(words).zip(&mut stores) {
@@ -156,7 +162,7 @@ fn run<'s, R: Router + Send>(
         kernels,
         traffic,
         held_back: Vec::new(),
-        windows: Windows::new(),
+        windows: windows.transpose().map_err(refused)?,
         epochs: how.map(|_| Epochs::new(&common)),
         is_at_stop: false,
         setup: set_up.elapsed(),
@@ -181,10 +187,11 @@ fn add_as_before<R: Router>(scenario: &Scenario, kernel: &mut PartKernel<'_, '_,
     scenario.flows.iter().try_for_each(add).map_err(|error| vec![Refusal { flow: None, error }])
 }
 
-/// Memory of a kernel, of what it is besides as a shard, and of its records.
+/// Memory of a kernel, of what it is besides as a shard, of the windows of which others read, and of its records.
 struct Memory {
     kernel: Vec<u64>,
     shard: Vec<u64>,
+    windows: [Vec<u64>; TOLD],
     records: Vec<u64>,
 }
 
@@ -226,7 +233,8 @@ struct Run<'k, 's, 'c, 'w, R: Router> {
     traffic: Traffic<'s>,
     /// What has completed later than some kernel has come.
     held_back: Vec<Completion>,
-    windows: Windows,
+    /// If the kernels are shards.
+    windows: Option<Windows<'k>>,
     /// If the kernels memoise.
     epochs: Option<Epochs<'c, 'w>>,
     /// Nothing is left to happen before the stop time, but after it.
@@ -273,7 +281,7 @@ impl<R: Router + Send> Run<'_, '_, '_, '_, R> {
             self.is_at_stop = end == RoundEnd::StopTime;
             let totals = self.totals();
             // See the kernel's `shard`: receivers do not know of ends.
-            let repeats = self.cut.lookahead.is_some() && totals.drops + totals.timeouts > 0;
+            let repeats = self.windows.is_some() && totals.drops + totals.timeouts > 0;
             if end == RoundEnd::GiveUp || repeats {
                 return None;
             }
@@ -296,9 +304,9 @@ impl<R: Router + Send> Run<'_, '_, '_, '_, R> {
     /// Runs all kernels for a while.
     fn round(&mut self) -> RoundEnd {
         let stop = self.scenario.stop;
-        let rounds = match self.cut.lookahead {
+        let rounds = match &mut self.windows {
             None => apart::round(&self.pool, &mut self.kernels, self.epochs.as_mut(), stop),
-            Some(lookahead) => self.windows.round(&mut self.kernels, &self.cut.owners, lookahead, stop),
+            Some(windows) => windows.round(&mut self.kernels, &self.cut.owners, stop),
         };
         self.cpu += rounds.iter().map(|round| round.cpu).sum::<Duration>();
         self.held_back.extend(rounds.iter().flat_map(|round| &round.completions));

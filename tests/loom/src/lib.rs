@@ -1,25 +1,25 @@
 //! What host-runner has without locks, in memory of which loom tries every order of accesses that the language's memory
-//! model allows: the ring of the SimBricks protocol, and the barrier of shards.
+//! model allows: the ring of the SimBricks protocol, and the milestones of shards.
 //!
-//! The source files are the same; [`shm`] stands for the ring's memory, [`sync`] for what the barrier is made of. Loom
+//! The source files are the same; [`shm`] stands for the ring's memory, [`sync`] for what milestones are made of. Loom
 //! searches all interleavings of the two sides, and all values that a read may see: a weaker ordering anywhere in
-//! `ring` or in what [`Barrier::wait`] does at a turn lets a model here fail.
+//! `ring`, [`Milestones::pass`] or [`Milestones::wait`] lets a model here fail.
 
 // Not all of each is tried.
 #[allow(dead_code)]
-#[path = "../../../host-runner/src/parallel/barrier.rs"]
-mod barrier;
-#[allow(dead_code)]
 #[path = "../../../host-runner/src/cosim/simbricks/layout.rs"]
 mod layout;
+#[allow(dead_code)]
+#[path = "../../../host-runner/src/parallel/milestones.rs"]
+mod milestones;
 #[allow(dead_code)]
 #[path = "../../../host-runner/src/cosim/simbricks/ring.rs"]
 mod ring;
 mod shm;
 mod sync;
 
-use barrier::Barrier;
 use layout::Layout;
+use milestones::Milestones;
 use ring::{Consumer, Message, Producer};
 use shm::Shm;
 use std::rc::Rc;
@@ -73,24 +73,32 @@ pub fn packets_come_whole_and_in_order(slots: usize) -> usize {
     early.load(Relaxed)
 }
 
-/// Turns at the barrier: the third is the first that writes where somebody may still read.
-const TURNS: usize = 3;
+/// Windows that each thread tells of: the last is the first that is written where the other may have read.
+const WINDOWS: usize = 5;
+/// Places for them, as shards have.
+const PLACES: usize = 4;
 
-/// Two threads tell each other the number of each turn, in two places by turns, as shards do: each hears just that.
+/// Two threads tell each other the number of each window, and hear of one when they have told of the next, as shards do:
+/// each hears just that.
 ///
 /// # Panics
 /// If one does not.
-pub fn turns_are_told_in_step() {
-    loom::model(|| {
-        let barrier = Arc::new(Barrier::new(2));
-        let places = Arc::new([(); 2].map(|()| [(); 2].map(|()| sync::AtomicUsize::new(0))));
+pub fn windows_are_told_in_step() {
+    let mut model = loom::model::Builder::new();
+    // More would take hours.
+    model.preemption_bound = Some(2);
+    model.check(|| {
+        let milestones = Arc::new(Milestones::new(2));
+        let places = Arc::new([(); 2].map(|()| [(); PLACES].map(|()| sync::AtomicUsize::new(0))));
         let take_part = |me: usize| {
-            let (barrier, places) = (barrier.clone(), places.clone());
+            let (milestones, places) = (milestones.clone(), places.clone());
             move || {
-                for turn in 1..=TURNS {
-                    places[me][turn % 2].store(turn, Relaxed);
-                    barrier.wait().expect("nobody panics");
-                    assert_eq!(places[1 - me][turn % 2].load(Relaxed), turn);
+                for window in 1..=WINDOWS {
+                    places[me][window % PLACES].store(window, Relaxed);
+                    milestones.pass(me);
+                    milestones.wait(window - 1).expect("nobody panics");
+                    let before = window - 1;
+                    assert_eq!(places[1 - me][before % PLACES].load(Relaxed), before);
                 }
             }
         };

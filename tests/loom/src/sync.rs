@@ -1,4 +1,4 @@
-//! What the barrier is made of, as loom has it.
+//! What milestones are made of, as loom has it.
 
 pub(super) use loom::hint::spin_loop;
 pub(super) use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
