@@ -10,17 +10,17 @@
 //! The order of events is that of one kernel, to the last tie. Of two events of one instant and delay the one goes
 //! first that was scheduled first, and within a window no shard knows what the others schedule in the same instant. So
 //! places in it are *provisional*: they name the event that scheduled, by its number in the shard's log. Among what a
-//! shard has scheduled itself that order is the final one. When all have ended a window, [`rank_events`] brings the logs
-//! of all shards into one order, instant by instant, and every shard [keeps the ranks](Kernel::keep_ranks). They are
-//! looked up when something of its own meets a frame from another shard in one instant, with the same delay, and for
-//! whatever other shards are told. So nothing walks over what is pending.
+//! shard has scheduled itself that order is the final one. When all have ended a window, [`rank_events`] brings the
+//! logs of all shards into one order, instant by instant, and every shard [keeps the ranks](Kernel::keep_ranks). They
+//! are looked up when something of its own meets a frame from another shard in one instant, with the same delay, and
+//! for whatever other shards are told. So nothing walks over what is pending.
 //!
 //! # Calling order
 //! 1. In each kernel: [`add_flow`](Kernel::add_flow) for all flows, in the same order; then
 //!    [`become_shard`](Kernel::become_shard). Link changes, frames from outside and acceleration are not for shards,
 //!    nor links that lose frames, nor models whose state is of the whole fabric, as ns-3's coins are.
-//! 2. [`run_window`](Kernel::run_window) in each, to the same end, and [`close_window`](Kernel::close_window), which hands
-//!    over what has been done.
+//! 2. [`run_window`](Kernel::run_window) in each, to the same end, and [`close_window`](Kernel::close_window), which
+//!    hands over what has been done.
 //! 3. [`rank_events`] over the logs of a window, [`keep_ranks`](Kernel::keep_ranks) in each shard, and
 //!    [`receive`](Kernel::receive) for what has departed to it, in order of [arrival](Departure::arrival).
 //! 4. Back to 2.
@@ -646,7 +646,7 @@ mod tests {
 
     #[test]
     fn what_an_event_of_the_window_before_has_scheduled_has_its_rank() {
-        // The second event of the first shard, counted from the window before, was the third of its instant, that of the
+        // Of the window before, the second event of the first shard was the third of its instant, and the first of the
         // second shard the second.
         let first = [scheduled(14, 4, 1, 0), scheduled(17, 3, 2, 0)];
         let second = [scheduled(14, 4, 0, 7), scheduled(17, 3, 1, 0)];

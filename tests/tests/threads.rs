@@ -219,7 +219,8 @@ struct Ranks {
     before: usize,
 }
 
-/// Two shards in windows of a fraction of the lookahead, each begun when all but `ahead` of the earlier ones are settled.
+/// Two shards in windows of a fraction of the lookahead, each begun when all but `ahead` of the earlier ones are
+/// settled.
 struct SmallWindows<'k> {
     kernels: Vec<PsKernel<'k>>,
     ahead: usize,

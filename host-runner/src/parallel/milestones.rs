@@ -1,5 +1,5 @@
-//! How far each of several threads has come, for others to wait for: mostly for so short a time that sleeping would take
-//! longer.
+//! How far each of several threads has come, for others to wait for: mostly for so short a time that sleeping would
+//! take longer.
 
 use super::sync::{AtomicBool, AtomicUsize, Ordering, spin_loop, yield_now};
 

@@ -194,8 +194,8 @@ struct Shard<'r, 'k, 's, R: Router> {
 }
 
 impl<R: Router> Shard<'_, '_, '_, R> {
-    /// Simulates window by window, one ahead of what the others are known to have done. All shards decide alike: by what
-    /// all of them have told.
+    /// Simulates window by window, one ahead of what the others are known to have done. All shards decide alike: by
+    /// what all of them have told.
     ///
     /// # Errors
     /// [`Broken`]: who waited hears of another's panic when this round is over.
@@ -222,8 +222,8 @@ impl<R: Router> Shard<'_, '_, '_, R> {
         Ok(if is_lost { RoundEnd::GiveUp } else { end })
     }
 
-    /// Simulates a window, unless all is lost, and tells the others what has happened. Nothing is pending anywhere before
-    /// `next`, as of the end of the window before the last.
+    /// Simulates a window, unless all is lost, and tells the others what has happened. Nothing is pending anywhere
+    /// before `next`, as of the end of the window before the last.
     fn simulate(&mut self, next: SimTime) {
         let after_stop = SimTime(self.plan.stop.0.saturating_add(1));
         let width = self.pace.width.min(self.plan.widest);

@@ -78,8 +78,8 @@ const WINDOWS: usize = 5;
 /// Places for them, as shards have.
 const PLACES: usize = 4;
 
-/// Two threads tell each other the number of each window, and hear of one when they have told of the next, as shards do:
-/// each hears just that.
+/// Two threads tell each other the number of each window, and hear of one when they have told of the next, as shards
+/// do: each hears just that.
 ///
 /// # Panics
 /// If one does not.
