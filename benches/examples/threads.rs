@@ -2,7 +2,9 @@
 //!
 //! `cargo run --release -p wormhole-benches --example threads -- [--turns N] [--threads N]...`
 //!
-//! Rows are Markdown. Times are medians. The results of all runs of a workload are compared, too.
+//! Rows are Markdown. Times are medians, and so is how many times as fast runs are: each is compared with that of one
+//! kernel in its turn. The last column compares the fastest runs, which others on the machine have hindered least. The
+//! results of all runs of a workload are compared, too.
 
 use clap::Parser;
 use std::time::Duration;
@@ -23,8 +25,8 @@ struct Wanted {
 
 fn main() {
     let wanted = Wanted::parse();
-    println!("| workload | threads | wall s | processor s | times as fast | M packet-hops/s |");
-    println!("|---|---:|---:|---:|---:|---:|");
+    println!("| workload | threads | wall s | least | processor s | times as fast | fastest runs |");
+    println!("|---|---:|---:|---:|---:|---:|---:|");
     let workloads =
         [("8 rails of 16 on a fat-tree, HPCC", rails(10_000_000)), ("8 stars of 16, HPCC", stars(8, 10_000_000))];
     for (name, scenario) in workloads {
@@ -40,21 +42,23 @@ fn compare(name: &str, scenario: &Scenario, wanted: &Wanted) {
             runs.push(run(&Scenario { threads: *threads, ..scenario.clone() }));
         }
     }
-    let one = median(&runs[0], |outcome| outcome.wall);
     for (threads, of_kind) in kinds.iter().zip(&runs) {
         assert!(of_kind.iter().all(|outcome| fcts(outcome) == fcts(&runs[0][0])), "{name}: other results");
-        let (wall, cpu) = (median(of_kind, |outcome| outcome.wall), median(of_kind, |outcome| outcome.cpu));
-        let threads = threads.map_or("one kernel".to_owned(), |threads| threads.to_string());
-        let (ratio, hops) = (one.as_secs_f64() / wall.as_secs_f64(), of_kind[0].totals.packet_hops as f64);
-        let (wall, cpu, speed) = (wall.as_secs_f64(), cpu.as_secs_f64(), hops / wall.as_secs_f64() / 1e6);
-        println!("| {name} | {threads} | {wall:.3} | {cpu:.3} | {ratio:.2} | {speed:.2} |");
+        let seconds = |time: fn(&Outcome) -> Duration| of_kind.iter().map(move |outcome| time(outcome).as_secs_f64());
+        let (walls, cpus) = (sorted(seconds(|outcome| outcome.wall)), sorted(seconds(|outcome| outcome.cpu)));
+        let one = || runs[0].iter().map(|outcome| outcome.wall.as_secs_f64());
+        let gains = sorted(one().zip(seconds(|outcome| outcome.wall)).map(|(one, of)| one / of));
+        let gain_of_fastest = sorted(one())[0] / walls[0];
+        let (median, threads) = (of_kind.len() / 2, threads.map_or("one kernel".to_owned(), |n| n.to_string()));
+        let (wall, least, cpu, gain) = (walls[median], walls[0], cpus[median], gains[median]);
+        println!("| {name} | {threads} | {wall:.3} | {least:.3} | {cpu:.3} | {gain:.2} | {gain_of_fastest:.2} |");
     }
 }
 
-fn median(runs: &[Outcome], time: impl Fn(&Outcome) -> Duration) -> Duration {
-    let mut times: Vec<Duration> = runs.iter().map(time).collect();
-    times.sort_unstable();
-    times[times.len() / 2]
+fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_unstable_by(f64::total_cmp);
+    values
 }
 
 fn fcts(outcome: &Outcome) -> Vec<(u64, u64)> {
