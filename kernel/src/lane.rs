@@ -332,15 +332,9 @@ impl Lanes {
                 *tie = ports.get(lane.head as usize).map_or(Tie::LAST, |port| port.idle_from.tie);
                 continue;
             }
-            let mut next = lane.head;
-            while next != NONE {
-                let packet = packets.get_mut(PacketId(next));
-                packet.arrival.tie = settled(packet.arrival.tie);
-                if next == lane.head {
-                    *tie = packet.arrival.tie;
-                }
-                next = packet.next;
-            }
+            let frames = PacketList::from_ends(PacketId(lane.head), PacketId(lane.tail));
+            packets.change_list(&frames, |packet| packet.arrival.tie = settled(packet.arrival.tie));
+            *tie = frames.head().map_or(Tie::LAST, |id| packets.get(id).arrival.tie);
         }
     }
 }

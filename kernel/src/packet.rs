@@ -214,6 +214,16 @@ impl<'a> PacketPool<'a> {
         &mut self.packets[id.index()]
     }
 
+    /// Changes all frames of a list.
+    pub(crate) fn change_list(&mut self, list: &PacketList, mut change: impl FnMut(&mut Packet)) {
+        let mut next = list.head;
+        while next.is_some() {
+            let packet = self.get_mut(next);
+            change(packet);
+            next = PacketId(packet.next);
+        }
+    }
+
     /// Appends telemetry to a packet. When the header is full, records wrap around (as in HPCC's INT header) and
     /// the count tells.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
@@ -245,6 +255,11 @@ pub(crate) struct PacketList {
 
 impl PacketList {
     pub(crate) const EMPTY: PacketList = PacketList { head: PacketId::NONE, tail: PacketId::NONE };
+
+    /// The frames from `head` on, which are linked, to `tail`.
+    pub(crate) fn from_ends(head: PacketId, tail: PacketId) -> PacketList {
+        PacketList { head, tail }
+    }
 
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn is_empty(&self) -> bool {

@@ -499,12 +499,7 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
         let Some(shard) = &mut self.shard else { return };
         for port in self.ports.iter_mut() {
             port.idle_from.tie = shard.told(port.idle_from.tie);
-            let mut next = port.lane.head();
-            while let Some(id) = next {
-                let packet = self.packets.get_mut(id);
-                packet.arrival.tie = shard.told(packet.arrival.tie);
-                next = (packet.next != PacketId::NONE.0).then_some(PacketId(packet.next));
-            }
+            self.packets.change_list(&port.lane, |packet| packet.arrival.tie = shard.told(packet.arrival.tie));
         }
         self.lanes.settle(&mut self.packets, self.ports, |tie| shard.told(tie));
         for timer in (0..self.timers.len() as u32).map(TimerId) {
@@ -577,13 +572,14 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
         self.shard.as_ref().is_some_and(|shard| shard.foreign[node.index()] != 0)
     }
 
-    /// Whether something of this shard's own that is due in the present instant is still to come.
+    /// Whether something of this shard's own that is due in the present instant, and whose key is not below that of the
+    /// present event, is still to come.
     #[cold]
     pub(crate) fn is_to_come(&self, own: EventKey) -> bool {
         let present = self.clock.current();
         let settled = || self.shard.as_ref().map_or(own, |shard| shard.settled(own));
         // Only a frame from another shard has a place that is final when places of its instant and delay are not.
-        if Place::of(present.tie).is_some() { own > present } else { settled() > present }
+        Place::of(present.tie).is_some() || settled() > present
     }
 
     /// What every shard does next in an event that happens in all of them has the same place in each, whatever they

@@ -83,20 +83,19 @@ impl<'w> KernelStore<'_, 'w> {
         self.common.records.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Copies a record that others have learnt.
-    fn adopt(&mut self, key: &[u64]) {
-        let Some(value) = self.common().peek(key).map(<[u64]>::to_vec) else { return };
+    /// Copies a record that others have learnt. False if they have not.
+    fn adopt(&mut self, key: &[u64]) -> bool {
+        let Some(value) = self.common().peek(key).map(<[u64]>::to_vec) else { return false };
         self.own.insert(key, &value);
         locked(self.news).found.push(key.into());
+        true
     }
 }
 
 impl MemoStore for KernelStore<'_, '_> {
     fn find(&mut self, key: &[u64]) -> Option<&[u64]> {
-        if self.own.peek(key).is_none() {
-            self.adopt(key);
-        }
-        self.own.find(key)
+        let is_known = self.own.peek(key).is_some() || self.adopt(key);
+        if is_known { self.own.find(key) } else { None }
     }
 
     fn insert(&mut self, key: &[u64], value: &[u64]) {
