@@ -19,8 +19,8 @@ const TRIAL: u64 = 2_048;
 /// Fewer events a shard and window are not worth the threads' waiting for each other.
 const FEW_EVENTS: u64 = 50;
 
-/// Windows of which a shard tells at a time. When it tells of one it may be three ahead of what another reads: of the
-/// two before some shard may not have told yet, but whoever has told of the one before these has read all earlier ones.
+/// Windows of which a shard tells at a time. Who tells of window k has settled window k - 2, so all have told of that
+/// one, and before that they have settled window k - 4: nobody reads of it any more.
 pub(super) const TOLD: usize = 4;
 
 /// How long windows are, and how many there were. All shards find the same.
