@@ -325,16 +325,15 @@ impl Lanes {
 
 /// What kernels that share a fabric need (see `shard`).
 impl Lanes {
-    /// Gives all frames in lanes their final ties. Those of ports MUST have theirs.
-    pub(crate) fn settle(&mut self, packets: &mut PacketPool<'_>, ports: &[Port], settled: impl Fn(Tie) -> Tie) {
+    /// Gives all frames in lanes other ties that leave them in their order. Ports MUST have theirs.
+    pub(crate) fn change_ties(&mut self, packets: &mut PacketPool<'_>, ports: &[Port], changed: impl Fn(Tie) -> Tie) {
         for (lane, tie) in self.lanes[..self.used].iter().zip(&mut self.tie) {
             if lane.kind == LaneKind::TxDone {
                 *tie = ports.get(lane.head as usize).map_or(Tie::LAST, |port| port.idle_from.tie);
                 continue;
             }
-            let frames = PacketList::from_ends(PacketId(lane.head), PacketId(lane.tail));
-            packets.change_list(&frames, |packet| packet.arrival.tie = settled(packet.arrival.tie));
-            *tie = frames.head().map_or(Tie::LAST, |id| packets.get(id).arrival.tie);
+            packets.change_from(PacketId(lane.head), |packet| packet.arrival.tie = changed(packet.arrival.tie));
+            *tie = if lane.head == NONE { Tie::LAST } else { packets.get(PacketId(lane.head)).arrival.tie };
         }
     }
 }

@@ -214,9 +214,9 @@ impl<'a> PacketPool<'a> {
         &mut self.packets[id.index()]
     }
 
-    /// Changes all frames of a list.
-    pub(crate) fn change_list(&mut self, list: &PacketList, mut change: impl FnMut(&mut Packet)) {
-        let mut next = list.head;
+    /// Changes a frame, if there is one, and all that follow it in its list.
+    pub(crate) fn change_from(&mut self, first: PacketId, mut change: impl FnMut(&mut Packet)) {
+        let mut next = first;
         while next.is_some() {
             let packet = self.get_mut(next);
             change(packet);
@@ -255,11 +255,6 @@ pub(crate) struct PacketList {
 
 impl PacketList {
     pub(crate) const EMPTY: PacketList = PacketList { head: PacketId::NONE, tail: PacketId::NONE };
-
-    /// The frames from `head` on, which are linked, to `tail`.
-    pub(crate) fn from_ends(head: PacketId, tail: PacketId) -> PacketList {
-        PacketList { head, tail }
-    }
 
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn is_empty(&self) -> bool {

@@ -499,9 +499,10 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
         let Some(shard) = &mut self.shard else { return };
         for port in self.ports.iter_mut() {
             port.idle_from.tie = shard.told(port.idle_from.tie);
-            self.packets.change_list(&port.lane, |packet| packet.arrival.tie = shard.told(packet.arrival.tie));
+            let first = port.lane.head().unwrap_or(PacketId::NONE);
+            self.packets.change_from(first, |packet| packet.arrival.tie = shard.told(packet.arrival.tie));
         }
-        self.lanes.settle(&mut self.packets, self.ports, |tie| shard.told(tie));
+        self.lanes.change_ties(&mut self.packets, self.ports, |tie| shard.told(tie));
         for timer in (0..self.timers.len() as u32).map(TimerId) {
             if let Some(key) = self.events.pending(timer) {
                 self.events.schedule(timer, EventKey { tie: shard.told(key.tie), ..key });

@@ -124,7 +124,7 @@ fn run<'s, R: Router + Send>(
         of_windows.push(windows);
         stores.push(common.of_kernel(index, records));
     }
-    let windows = cut.lookahead.map(|lookahead| Windows::new(lookahead, of_windows));
+    let windows = cut.lookahead.map(|lookahead| Windows::new(lookahead, of_windows)).transpose().map_err(refused)?;
     let mut traffic = Traffic::new(scenario);
     let mut kernels = Vec::new();
     for ((index, (words, of_shard)), store) in (0..).zip(words).zip(&mut stores) {
@@ -162,7 +162,7 @@ fn run<'s, R: Router + Send>(
         kernels,
         traffic,
         held_back: Vec::new(),
-        windows: windows.transpose().map_err(refused)?,
+        windows,
         epochs: how.map(|_| Epochs::new(&common)),
         is_at_stop: false,
         setup: set_up.elapsed(),

@@ -63,32 +63,15 @@ impl<'k> Windows<'k> {
         owners: &[u8],
         stop: SimTime,
     ) -> Vec<KernelRound> {
-        let (milestones, exchanges) = (&Milestones::new(kernels.len()), &self.exchanges[..]);
+        let (widest, pace, exchanges, until) = (self.widest, self.pace, &self.exchanges[..], Instant::now() + ROUND);
         let start = kernels.iter().filter_map(|kernel| kernel.next_event_time()).min().unwrap_or(SimTime::MAX);
-        let plan = Plan { owners, widest: self.widest, stop, until: Instant::now() + ROUND };
-        let pace = self.pace;
+        let milestones = &Milestones::new(kernels.len());
+        let plan = Plan { owners, widest, start, stop, until, milestones, exchanges };
         let run = |(index, kernel): (usize, _)| {
             let _breaker = milestones.breaks_in_a_panic();
             let mut pace = pace;
             let round = KernelRound::of(|completions| {
-                let ranks = vec![Ranks::default(); exchanges.len()];
-                let (windows, end, departs, is_lost) = (Counts::default(), start, SimTime::MAX, false);
-                let pace = &mut pace;
-                let shard = Shard {
-                    index,
-                    kernel,
-                    plan,
-                    milestones,
-                    exchanges,
-                    pace,
-                    completions,
-                    windows,
-                    end,
-                    departs,
-                    ranks,
-                    is_lost,
-                };
-                shard.round(start).unwrap_or(RoundEnd::GiveUp)
+                Shard::new(index, kernel, plan, &mut pace, completions).round().unwrap_or(RoundEnd::GiveUp)
             });
             (round, pace)
         };
@@ -121,11 +104,15 @@ struct Told<'k> {
 
 /// What all shards know of a round.
 #[derive(Clone, Copy)]
-struct Plan<'p> {
+struct Plan<'p, 'k> {
     owners: &'p [u8],
     widest: Span,
+    /// When the first event is.
+    start: SimTime,
     stop: SimTime,
     until: Instant,
+    milestones: &'p Milestones,
+    exchanges: &'p [Exchange<'k>],
 }
 
 /// What all shards have told of a window.
@@ -167,23 +154,16 @@ impl Ranks {
     }
 }
 
-/// Windows of a round that a shard has simulated, and those of which it has heard what all have done in them.
-#[derive(Clone, Copy, Default)]
-struct Counts {
-    simulated: usize,
-    settled: usize,
-}
-
 /// A shard in a round.
 struct Shard<'r, 'k, 's, R: Router> {
     index: usize,
     kernel: &'r mut PartKernel<'k, 's, R>,
-    plan: Plan<'r>,
-    milestones: &'r Milestones,
-    exchanges: &'r [Exchange<'k>],
+    plan: Plan<'r, 'k>,
     pace: &'r mut Pace,
     completions: &'r mut Vec<Completion>,
-    windows: Counts,
+    /// Windows of the round that it has simulated, and those of which it has heard what all have done in them.
+    simulated: usize,
+    settled: usize,
     /// When the last window that was simulated ends.
     end: SimTime,
     /// The first arrival elsewhere of what has departed in it.
@@ -193,14 +173,27 @@ struct Shard<'r, 'k, 's, R: Router> {
     is_lost: bool,
 }
 
-impl<R: Router> Shard<'_, '_, '_, R> {
+impl<'r, 'k, 's, R: Router> Shard<'r, 'k, 's, R> {
+    /// A shard at the beginning of a round.
+    fn new(
+        index: usize,
+        kernel: &'r mut PartKernel<'k, 's, R>,
+        plan: Plan<'r, 'k>,
+        pace: &'r mut Pace,
+        completions: &'r mut Vec<Completion>,
+    ) -> Self {
+        let ranks = vec![Ranks::default(); plan.exchanges.len()];
+        let (simulated, settled, end, departs, is_lost) = (0, 0, plan.start, SimTime::MAX, false);
+        Shard { index, kernel, plan, pace, completions, simulated, settled, end, departs, ranks, is_lost }
+    }
+
     /// Simulates window by window, one ahead of what the others are known to have done. All shards decide alike: by
     /// what all of them have told.
     ///
     /// # Errors
     /// [`Broken`]: who waited hears of another's panic when this round is over.
-    fn round(mut self, start: SimTime) -> Result<RoundEnd, Broken> {
-        let mut known = Known { next: start, ends: None };
+    fn round(mut self) -> Result<RoundEnd, Broken> {
+        let mut known = Known { next: self.plan.start, ends: None };
         let end = loop {
             match known.end(self.plan.stop) {
                 // Some shard has not simulated the next window.
@@ -211,11 +204,11 @@ impl<R: Router> Shard<'_, '_, '_, R> {
             if self.is_lost {
                 return Ok(RoundEnd::GiveUp);
             }
-            if self.windows.simulated > 1 {
+            if self.simulated > 1 {
                 known = self.settle()?;
             }
         };
-        if self.windows.settled < self.windows.simulated {
+        if self.settled < self.simulated {
             known = self.settle()?;
         }
         let is_lost = self.is_lost || known.ends == Some(RoundEnd::GiveUp);
@@ -230,7 +223,7 @@ impl<R: Router> Shard<'_, '_, '_, R> {
         self.end = (self.end.max(next) + width).min(after_stop);
         self.is_lost |= self.run_window().is_err();
         let is_late = self.index == 0 && Instant::now() >= self.plan.until;
-        let told = turn(&self.exchanges[self.index], self.windows.simulated);
+        let told = turn(&self.plan.exchanges[self.index], self.simulated);
         let mut told = told.write().unwrap_or_else(PoisonError::into_inner);
         self.kernel.close_window(&mut told.done);
         let first_departure = told.done.departures().iter().map(Departure::at).min().unwrap_or(SimTime::MAX);
@@ -239,9 +232,9 @@ impl<R: Router> Shard<'_, '_, '_, R> {
         told.next = pending.min(first_departure).min(self.departs);
         told.ends = self.is_lost.then_some(RoundEnd::GiveUp).or(is_late.then_some(RoundEnd::Time));
         self.departs = first_departure;
-        self.windows.simulated += 1;
+        self.simulated += 1;
         drop(told);
-        self.milestones.pass(self.index);
+        self.plan.milestones.pass(self.index);
     }
 
     fn run_window(&mut self) -> Result<(), CapacityError> {
@@ -257,10 +250,11 @@ impl<R: Router> Shard<'_, '_, '_, R> {
 
     /// Hears what all have done in the next window that is not settled, and ranks it.
     fn settle(&mut self) -> Result<Known, Broken> {
-        let number = self.windows.settled;
-        self.windows.settled += 1;
-        self.milestones.wait(self.windows.settled)?;
+        let number = self.settled;
+        self.settled += 1;
+        self.plan.milestones.wait(self.settled)?;
         let told: Vec<RwLockReadGuard<'_, Told<'_>>> = self
+            .plan
             .exchanges
             .iter()
             // Whoever panics with a window in hand ends the run.
