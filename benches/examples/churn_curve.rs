@@ -12,7 +12,7 @@ use wormhole::scenario::Scenario;
 use wormhole::simulate::{Outcome, simulate_memoised};
 use wormhole::verify::{RunFacts, compare};
 use wormhole_benches::tenants::Tenants;
-use wormhole_benches::tenants_on_fat_tree;
+use wormhole_benches::{median, tenants_on_fat_tree};
 use wormhole_kernel::accel::{Acceleration, Tier};
 
 /// Columns of errors.
@@ -96,10 +96,4 @@ fn run(scenario: &Scenario, (tier, keys): How) -> Outcome {
     let mut memo = memo.unwrap_or_else(|| panic!("{found:?}"));
     let outcome = simulate_memoised(&scenario, &mut memo, &mut ());
     outcome.unwrap_or_else(|refused| panic!("{refused:?}"))
-}
-
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }

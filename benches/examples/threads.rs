@@ -7,10 +7,9 @@
 //! results of all runs of a workload are compared, too.
 
 use clap::Parser;
-use std::time::Duration;
 use wormhole::scenario::Scenario;
 use wormhole::simulate::Outcome;
-use wormhole_benches::{rails, run, stars};
+use wormhole_benches::{median, rails, run, stars};
 
 /// Compares runs on several threads with those on one.
 #[derive(Parser)]
@@ -44,21 +43,22 @@ fn compare(name: &str, scenario: &Scenario, wanted: &Wanted) {
     }
     for (threads, of_kind) in kinds.iter().zip(&runs) {
         assert!(of_kind.iter().all(|outcome| fcts(outcome) == fcts(&runs[0][0])), "{name}: other results");
-        let seconds = |time: fn(&Outcome) -> Duration| of_kind.iter().map(move |outcome| time(outcome).as_secs_f64());
-        let (walls, cpus) = (sorted(seconds(|outcome| outcome.wall)), sorted(seconds(|outcome| outcome.cpu)));
-        let one = || runs[0].iter().map(|outcome| outcome.wall.as_secs_f64());
-        let gains = sorted(one().zip(seconds(|outcome| outcome.wall)).map(|(one, of)| one / of));
-        let gain_of_fastest = sorted(one())[0] / walls[0];
-        let (median, threads) = (of_kind.len() / 2, threads.map_or("one kernel".to_owned(), |n| n.to_string()));
-        let (wall, least, cpu, gain) = (walls[median], walls[0], cpus[median], gains[median]);
-        println!("| {name} | {threads} | {wall:.3} | {least:.3} | {cpu:.3} | {gain:.2} | {gain_of_fastest:.2} |");
+        let (of_one, walls) = (|| runs[0].iter().map(wall), || of_kind.iter().map(wall));
+        let (fastest, gain) = (least(walls()), median(of_one().zip(walls()).map(|(one, of)| one / of)));
+        let (wall, cpu) = (median(walls()), median(of_kind.iter().map(|outcome| outcome.cpu.as_secs_f64())));
+        let gain_of_fastest = least(of_one()) / fastest;
+        let threads = threads.map_or("one kernel".to_owned(), |threads| threads.to_string());
+        println!("| {name} | {threads} | {wall:.3} | {fastest:.3} | {cpu:.3} | {gain:.2} | {gain_of_fastest:.2} |");
     }
 }
 
-fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_unstable_by(f64::total_cmp);
-    values
+/// How long a run took, in seconds.
+fn wall(outcome: &Outcome) -> f64 {
+    outcome.wall.as_secs_f64()
+}
+
+fn least(values: impl Iterator<Item = f64>) -> f64 {
+    values.fold(f64::INFINITY, f64::min)
 }
 
 fn fcts(outcome: &Outcome) -> Vec<(u64, u64)> {

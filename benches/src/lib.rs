@@ -21,6 +21,16 @@ pub const DELAY: Span = Span::from_us(1);
 /// Scale of telemetry units in profile `ns3` (`INT_MULTI`), as in runs at 100 Gb/s.
 const INT_MULTIPLIER: u64 = 4;
 
+/// The middle one of some values; of an even number, the greater of the two in the middle.
+///
+/// # Panics
+/// If there are none.
+pub fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_unstable_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
 /// Nodes and links.
 pub struct Graph {
     /// What the nodes are; hosts come first.
