@@ -376,7 +376,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
 
     /// The receiver: in-order data is acknowledged, a gap asks the sender to go back (ns-3 `ReceiverCheckSeq`).
     #[cfg_attr(target_pointer_width = "64", inline(always))]
-    fn data_arrives(&mut self, id: PacketId) {
+    pub(crate) fn data_arrives(&mut self, id: PacketId) {
         let packet = self.packets.get(id);
         let qp = packet.qp();
         let now = self.clock.now();
@@ -434,7 +434,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
 
     /// The sender (ns-3 `ReceiveAck`).
     #[cfg_attr(target_pointer_width = "64", inline(always))]
-    fn ack_arrives(&mut self, id: PacketId, nack: bool) {
+    pub(crate) fn ack_arrives(&mut self, id: PacketId, nack: bool) {
         let packet = self.packets.get(id);
         let qp = packet.qp();
         let now = self.clock.now();

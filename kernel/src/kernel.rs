@@ -337,7 +337,8 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
         self.nics.fill(NicQueue::EMPTY);
         for port in fabric.ports() {
             let info = fabric.port(port);
-            self.ports[port.index()] = Port::new(info, fabric.is_host(info.node));
+            let peer_at_host = fabric.is_host(fabric.neighbour(port));
+            self.ports[port.index()] = Port::new(info, fabric.is_host(info.node), peer_at_host);
             self.buffer_ports[port.index()] = self.models.buffers.port(info, nic_rate);
             self.marker_ports[port.index()] = self.models.marker.port(port, info);
         }
@@ -607,6 +608,8 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
 
     fn run(&mut self, limit: SimTime, budget: u64) -> Result<Step, CapacityError> {
         let mut budget = budget;
+        // What is pending at the end of time does not happen.
+        let last = limit.min(SimTime(SimTime::MAX.0 - 1));
         loop {
             if self.interrupted
                 && let Some(stop) = self.interruption()
@@ -614,7 +617,7 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
                 return stop;
             }
             let (next, lane) = self.next_due();
-            if next.at > limit || next.at == EventKey::NEVER.at {
+            if next.at > last {
                 return Ok(self.end_of_run(limit, next));
             }
             if budget == 0 {
@@ -623,7 +626,7 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
             budget -= 1;
             self.clock.advance(next);
             self.execute(lane);
-            if self.on_wire == 0 && self.wakes == 0 && self.is_stalled() {
+            if self.on_wire | self.wakes == 0 && self.is_stalled() {
                 return Ok(Step::Stalled);
             }
         }
@@ -696,7 +699,7 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
     }
 
     fn end_of_run(&mut self, limit: SimTime, next: EventKey) -> Step {
-        // What is pending at the end of time does not happen, but time goes on towards it.
+        // Time goes on towards what is pending at its end.
         if next == EventKey::NEVER || limit == SimTime::MAX {
             return Step::Idle;
         }

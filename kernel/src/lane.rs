@@ -9,18 +9,76 @@
 //! The lists are threaded through the frames and ports themselves. Lanes are kept in order of falling delay: of two
 //! heads due at the same instant, the one with the longer delay was scheduled first. So the next event is the first of
 //! the earliest heads, and finding it compares one word a lane.
+//!
+//! The end of a transmission matters only if something waits for it by then. Ports where something has waited of late
+//! enter their lane when they begin; those that nothing waits for when they come up are passed over, and are no events.
 
 use crate::event::{EventKey, Tie};
 use crate::ids::{FlowId, PacketId, PortId};
 use crate::packet::{Packet, PacketList, PacketPool};
 use crate::port::Port;
 use crate::units::{SimTime, Span};
+use bytemuck::{Pod, Zeroable};
 use core::hint::select_unpredictable;
 
 /// Lanes in all. Finding the earliest head looks at each one in use.
 const LANES: usize = 16;
 
 const NONE: u32 = u32::MAX;
+
+/// What is due. Lanes know this of their heads: which event is next nobody can guess, but then at once what it is,
+/// without a look at its frame and port.
+#[repr(transparent)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Pod, Zeroable)]
+pub(crate) struct Due(u8);
+
+impl Due {
+    /// The arrival of any frame.
+    pub(crate) const FRAME: Due = Due(0);
+    const TX_DONE: u8 = 1;
+    const FLOW: u8 = 2;
+    const HOST: u8 = 4;
+    const ACK: u8 = 8;
+
+    /// The arrival of a flow's data at a switch or host.
+    pub(crate) const fn data(at_host: bool) -> Due {
+        Due(Due::FLOW | if at_host { Due::HOST } else { 0 })
+    }
+
+    /// The arrival of an ACK at a switch or host.
+    pub(crate) const fn ack(at_host: bool) -> Due {
+        Due(Due::ACK | Due::data(at_host).0)
+    }
+
+    /// The end of a transmission of a switch or host.
+    pub(crate) const fn tx_done(at_host: bool) -> Due {
+        Due(Due::TX_DONE | if at_host { Due::HOST } else { 0 })
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_tx_done(self) -> bool {
+        self.0 & Due::TX_DONE != 0
+    }
+
+    /// Whether it is the arrival of data or an ACK.
+    #[inline(always)]
+    pub(crate) fn is_of_flow(self) -> bool {
+        self.0 & Due::FLOW != 0
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_at_host(self) -> bool {
+        self.0 & Due::HOST != 0
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_ack(self) -> bool {
+        self.0 & Due::ACK != 0
+    }
+}
+
+/// The head of an empty lane.
+const NEVER: (EventKey, Due) = (EventKey::NEVER, Due::FRAME);
 
 /// What a lane holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,11 +97,21 @@ struct Lane {
     tail: u32,
 }
 
+/// The earlier of two heads, each a lane and when it is due; the first if they are due at once. Which one it is nobody
+/// can guess, nor can the branch predictor.
+#[cfg_attr(target_pointer_width = "64", inline(always))]
+fn earlier(first: (usize, SimTime), second: (usize, SimTime)) -> (usize, SimTime) {
+    let is_second = second.1 < first.1;
+    (select_unpredictable(is_second, second.0, first.0), select_unpredictable(is_second, second.1, first.1))
+}
+
 /// See the module.
 pub(crate) struct Lanes {
     /// When each lane's head is due; apart from the rest, so that the search touches few cache lines.
     at: [SimTime; LANES],
     tie: [Tie; LANES],
+    /// What it is; anything in an empty lane.
+    due: [Due; LANES],
     lanes: [Lane; LANES],
     /// Lanes in use; the rest are empty.
     used: usize,
@@ -53,6 +121,7 @@ impl Lanes {
     pub(crate) const EMPTY: Lanes = Lanes {
         at: [SimTime::MAX; LANES],
         tie: [Tie::LAST; LANES],
+        due: [Due::FRAME; LANES],
         lanes: [Lane { kind: LaneKind::Arrival, delay: Span::MAX, head: NONE, tail: NONE }; LANES],
         used: 0,
     };
@@ -60,23 +129,33 @@ impl Lanes {
     /// The lane whose head is due first, and when.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn first(&self) -> (usize, EventKey) {
-        let (mut lane, mut least) = (0, self.at[0]);
-        let mut index = 1;
-        while index < self.used {
-            // Which lane is next is anybody's guess, the branch predictor's too.
-            let at = self.at[index % LANES];
-            let earlier = at < least;
-            lane = select_unpredictable(earlier, index, lane);
-            least = select_unpredictable(earlier, at, least);
-            index += 1;
+        let (mut lane, mut least) = self.first_of_four(0);
+        let mut four = 4;
+        while four < self.used {
+            (lane, least) = earlier((lane, least), self.first_of_four(four));
+            four += 4;
         }
-        (lane, EventKey { at: least, tie: self.tie[lane] })
+        (lane, EventKey { at: least, tie: self.tie[lane % LANES] })
+    }
+
+    /// The first of four lanes from `first` on: a knock-out, as two comparisons at a time take less than one by one.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    fn first_of_four(&self, first: usize) -> (usize, SimTime) {
+        let head = |nth: usize| ((first + nth) % LANES, self.at[(first + nth) % LANES]);
+        earlier(earlier(head(0), head(1)), earlier(head(2), head(3)))
     }
 
     #[cfg_attr(target_pointer_width = "64", inline(always))]
-    fn set_due(&mut self, lane: usize, due: EventKey) {
-        self.at[lane] = due.at;
-        self.tie[lane] = due.tie;
+    fn set_head(&mut self, lane: usize, (key, due): (EventKey, Due)) {
+        self.at[lane] = key.at;
+        self.tie[lane] = key.tie;
+        self.due[lane] = due;
+    }
+
+    /// What the head of a lane is.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    pub(crate) fn due(&self, lane: usize) -> Due {
+        self.due[lane]
     }
 
     #[cfg_attr(target_pointer_width = "64", inline(always))]
@@ -84,20 +163,16 @@ impl Lanes {
         self.lanes[lane].kind
     }
 
-    /// A lane of this kind and delay. `hint` is where the last one like it went.
+    /// The lane that the last one like it went to, if it is of this kind and delay still.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
-    pub(crate) fn find(&mut self, kind: LaneKind, delay: Span, hint: &mut u8) -> Option<usize> {
-        let lane = &self.lanes[*hint as usize % LANES];
-        if lane.delay == delay && lane.kind == kind {
-            return Some(*hint as usize % LANES);
-        }
-        let lane = self.search(kind, delay)?;
-        *hint = lane as u8;
-        Some(lane)
+    pub(crate) fn hinted(&self, hint: u8, kind: LaneKind, delay: Span) -> Option<usize> {
+        let hint = hint as usize % LANES;
+        let lane = &self.lanes[hint];
+        (lane.delay == delay && lane.kind == kind).then_some(hint)
     }
 
-    #[cold]
-    fn search(&mut self, kind: LaneKind, delay: Span) -> Option<usize> {
+    /// A lane of this kind and delay.
+    pub(crate) fn find(&mut self, kind: LaneKind, delay: Span) -> Option<usize> {
         if !Tie::tells_apart(delay) {
             return None;
         }
@@ -123,22 +198,24 @@ impl Lanes {
         if from < to {
             self.at[from..=to].rotate_left(1);
             self.tie[from..=to].rotate_left(1);
+            self.due[from..=to].rotate_left(1);
             self.lanes[from..=to].rotate_left(1);
         } else {
             self.at[to..=from].rotate_right(1);
             self.tie[to..=from].rotate_right(1);
+            self.due[to..=from].rotate_right(1);
             self.lanes[to..=from].rotate_right(1);
         }
     }
 
     /// Appends to a lane; gives the tail to link the new one to, unless the lane was empty.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
-    fn append(&mut self, lane: usize, id: u32, due: EventKey) -> Option<u32> {
+    fn append(&mut self, lane: usize, id: u32, head: (EventKey, Due)) -> Option<u32> {
         let state = &mut self.lanes[lane];
         let tail = core::mem::replace(&mut state.tail, id);
         if state.head == NONE {
             state.head = id;
-            self.set_due(lane, due);
+            self.set_head(lane, head);
             return None;
         }
         Some(tail)
@@ -148,8 +225,8 @@ impl Lanes {
     pub(crate) fn push_frame(&mut self, lane: usize, packets: &mut PacketPool<'_>, id: PacketId) {
         let packet = packets.get_mut(id);
         packet.next = NONE;
-        let due = packet.arrival;
-        if let Some(tail) = self.append(lane, id.0, due) {
+        let head = packet.head();
+        if let Some(tail) = self.append(lane, id.0, head) {
             packets.get_mut(PacketId(tail)).next = id.0;
         }
     }
@@ -159,8 +236,8 @@ impl Lanes {
         let id = PacketId(self.lanes[lane].head);
         let next = packets.get(id).next;
         self.lanes[lane].head = next;
-        let due = if next == NONE { EventKey::NEVER } else { packets.get(PacketId(next)).arrival };
-        self.set_due(lane, due);
+        let head = if next == NONE { NEVER } else { packets.get(PacketId(next)).head() };
+        self.set_head(lane, head);
         id
     }
 
@@ -168,19 +245,27 @@ impl Lanes {
     pub(crate) fn push_port(&mut self, lane: usize, ports: &mut [Port], port: PortId) {
         let state = &mut ports[port.index()];
         state.next_done = NONE;
-        let due = state.idle_from;
-        if let Some(tail) = self.append(lane, port.0, due) {
+        let head = state.head();
+        if let Some(tail) = self.append(lane, port.0, head) {
             ports[tail as usize].next_done = port.0;
         }
     }
 
+    /// Takes the first port out, and those behind it that nothing waits for: their ends are no events.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
-    pub(crate) fn pop_port(&mut self, lane: usize, ports: &[Port]) -> PortId {
+    pub(crate) fn pop_port(&mut self, lane: usize, ports: &mut [Port]) -> PortId {
         let port = PortId(self.lanes[lane].head);
-        let next = ports[port.index()].next_done;
+        let (mut next, mut head) = (ports[port.index()].next_done, NEVER);
+        while let Some(state) = ports.get_mut(next as usize) {
+            if state.is_waited_for() {
+                head = state.head();
+                break;
+            }
+            state.awaits_done = 0;
+            next = state.next_done;
+        }
         self.lanes[lane].head = next;
-        let due = if next == NONE { EventKey::NEVER } else { ports[next as usize].idle_from };
-        self.set_due(lane, due);
+        self.set_head(lane, head);
         port
     }
 
@@ -244,7 +329,7 @@ impl Lanes {
                 left -= 1;
             }
             let head = self.lanes[lane].head;
-            self.set_due(lane, if head == NONE { EventKey::NEVER } else { list.due(head) });
+            self.set_head(lane, if head == NONE { NEVER } else { list.head(head) });
         }
     }
 
@@ -271,7 +356,7 @@ impl Lanes {
         elder: impl Fn(&Packet) -> Option<FlowId>,
     ) -> bool {
         let delay = packets.get(id).arrival.tie.delay();
-        let lane = delay.and_then(|delay| self.find(LaneKind::Arrival, delay, &mut 0));
+        let lane = delay.and_then(|delay| self.find(LaneKind::Arrival, delay));
         let Some(lane) = lane else { return false };
         self.merge(lane, &mut (packets, elder), id.0, merge);
         true
@@ -286,7 +371,7 @@ impl Lanes {
         elder: impl Fn(&Port) -> Option<FlowId>,
     ) -> bool {
         let delay = ports[port.index()].idle_from.tie.delay();
-        let lane = delay.and_then(|delay| self.find(LaneKind::TxDone, delay, &mut 0));
+        let lane = delay.and_then(|delay| self.find(LaneKind::TxDone, delay));
         let Some(lane) = lane else { return false };
         self.merge(lane, &mut (ports, elder), port.0, merge);
         true
@@ -300,7 +385,7 @@ impl Lanes {
         let mut next = if before == NONE { state.head } else { list.next(before) };
         while next != NONE {
             let (at, other) = (list.due(next).at, list.elder(next));
-            merge.contested += u64::from(at == key.at);
+            merge.contested += u64::from(at == key.at && list.matters(next));
             if at > key.at || at == key.at && elder < other {
                 break;
             }
@@ -318,8 +403,8 @@ impl Lanes {
         }
         merge.put(lane, state, id);
         merge.number(list, before, id);
-        let due = list.due(self.lanes[lane].head);
-        self.set_due(lane, due);
+        let head = list.head(self.lanes[lane].head);
+        self.set_head(lane, head);
     }
 }
 
@@ -340,16 +425,21 @@ impl Lanes {
 
 /// What lanes are lists of.
 trait LaneList {
-    fn due(&self, id: u32) -> EventKey;
+    fn head(&self, id: u32) -> (EventKey, Due);
+    fn due(&self, id: u32) -> EventKey {
+        self.head(id).0
+    }
     fn set_tie(&mut self, id: u32, tie: Tie);
     fn next(&self, id: u32) -> u32;
     fn set_next(&mut self, id: u32, next: u32);
     fn elder(&self, id: u32) -> Option<FlowId>;
+    /// Whether anything depends on it, as far as is known.
+    fn matters(&self, id: u32) -> bool;
 }
 
 impl<E: Fn(&Packet) -> Option<FlowId>> LaneList for (&mut PacketPool<'_>, E) {
-    fn due(&self, id: u32) -> EventKey {
-        self.0.get(PacketId(id)).arrival
+    fn head(&self, id: u32) -> (EventKey, Due) {
+        self.0.get(PacketId(id)).head()
     }
     fn set_tie(&mut self, id: u32, tie: Tie) {
         self.0.get_mut(PacketId(id)).arrival.tie = tie;
@@ -363,11 +453,14 @@ impl<E: Fn(&Packet) -> Option<FlowId>> LaneList for (&mut PacketPool<'_>, E) {
     fn elder(&self, id: u32) -> Option<FlowId> {
         (self.1)(self.0.get(PacketId(id)))
     }
+    fn matters(&self, _: u32) -> bool {
+        true
+    }
 }
 
 impl<E: Fn(&Port) -> Option<FlowId>> LaneList for (&mut [Port], E) {
-    fn due(&self, id: u32) -> EventKey {
-        self.0[id as usize].idle_from
+    fn head(&self, id: u32) -> (EventKey, Due) {
+        self.0[id as usize].head()
     }
     fn set_tie(&mut self, id: u32, tie: Tie) {
         self.0[id as usize].idle_from.tie = tie;
@@ -380,6 +473,9 @@ impl<E: Fn(&Port) -> Option<FlowId>> LaneList for (&mut [Port], E) {
     }
     fn elder(&self, id: u32) -> Option<FlowId> {
         (self.1)(&self.0[id as usize])
+    }
+    fn matters(&self, id: u32) -> bool {
+        self.0[id as usize].is_waited_for()
     }
 }
 
@@ -441,7 +537,7 @@ mod tests {
 
     fn send(lanes: &mut Lanes, packets: &mut PacketPool<'_>, clock: &mut Clock, delay: u64, ingress: u32) -> bool {
         let arrival = clock.issue(Span(delay));
-        let Some(lane) = lanes.find(LaneKind::Arrival, Span(delay), &mut 0) else { return false };
+        let Some(lane) = lanes.find(LaneKind::Arrival, Span(delay)) else { return false };
         let id = packets.insert(Packet { arrival, ingress, ..Packet::default() });
         lanes.push_frame(lane, packets, id);
         true
@@ -474,7 +570,7 @@ mod tests {
     #[test]
     fn delays_that_ties_do_not_tell_apart_have_no_lane() {
         let (mut lanes, second) = (Lanes::EMPTY, Span(1_000_000_000_000));
-        assert_eq!(lanes.find(LaneKind::Arrival, second, &mut 0), None);
+        assert_eq!(lanes.find(LaneKind::Arrival, second), None);
     }
 
     #[test]

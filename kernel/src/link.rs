@@ -10,12 +10,16 @@ use crate::marker::LossModel;
 use crate::models::Models;
 use crate::observer::Observer;
 use crate::packet::{PacketKind, PacketList};
-use crate::port::Port;
+use crate::port::{Port, TxCache};
 use crate::queue::EventQueue;
 use crate::router::Router;
 use crate::scheduler::PRIORITIES;
+use crate::switch::{ACK, ANY, DATA};
 use crate::timing::LinkTiming;
 use crate::units::Span;
+
+/// This transmission and the one before it: bits of [`Port::waited`].
+const WAITED_LATELY: u8 = 0b11;
 
 impl<M: Models, O: Observer> Kernel<'_, M, O> {
     /// Whether the transmitter of `port` is still at work. When it is done it looks for more.
@@ -32,34 +36,35 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let packet = self.packets.get_mut(id);
         let (bytes, delay) = (packet.bytes, state.delay);
         let rate = || self.fabric.port(port).rate;
-        let time = state.tx_cache(bytes, || self.models.timing.serialise(bytes, rate())).time;
+        let TxCache { time, hints, .. } = *state.tx_cache(bytes, || self.models.timing.serialise(bytes, rate()));
         // The order of ns-3: first the end of the transmission is scheduled, then the arrival.
         state.idle_from = self.clock.issue(time);
         packet.arrival = self.clock.issue(time + delay);
         packet.ingress = state.peer.0;
+        packet.due = state.arrival_of(packet);
         state.sent_frames += 1;
         state.sent_bytes += bytes as u64;
         self.on_wire += 1;
         self.observer.transmit(self.clock.now(), port, packet);
-        // An end that proves to be of interest later costs more than one that proves to be of none. So what was waited
-        // for three times in a row is an event from the beginning.
-        let state = &mut self.ports[port.index()];
-        let is_usual = state.waited & 7 == 7;
-        state.waited <<= 1;
-        if is_usual || self.is_waited_for(port) {
-            self.await_tx_done(port, bytes, time);
+        let waits = state.may_send_more(&self.nics[port.index()]);
+        state.waited = state.waited << 1 | u8::from(waits);
+        let (awaits_done, crosses) = (state.waited & WAITED_LATELY != 0, state.crosses != 0);
+        // An end that proves to be of interest later takes a timer, several times what a place in a lane takes that
+        // proves to be of none. So ports where something has waited of late are in a lane from the beginning.
+        if awaits_done {
+            state.awaits_done = 1;
+            match self.lanes.hinted(hints.tx_done, LaneKind::TxDone, time) {
+                Some(lane) => self.lanes.push_port(lane, self.ports, port),
+                None => self.await_tx_done(port, bytes, time),
+            }
         }
-        if self.ports[port.index()].crosses != 0 {
+        if crosses {
             return self.depart(id);
         }
-        self.await_arrival(port, id, bytes, time + delay);
-    }
-
-    /// Whether there may be something to send as soon as the transmitter is done.
-    #[cfg_attr(target_pointer_width = "64", inline(always))]
-    pub(crate) fn is_waited_for(&self, port: PortId) -> bool {
-        let state = &self.ports[port.index()];
-        state.occupied != 0 || state.at_host != 0 && !self.nics[port.index()].is_empty()
+        match self.lanes.hinted(hints.arrival, LaneKind::Arrival, time + delay) {
+            Some(lane) => self.lanes.push_frame(lane, &mut self.packets, id),
+            None => self.await_arrival(port, id, bytes, time + delay),
+        }
     }
 
     /// Something waits for a transmitter that is at work: the end of the transmission becomes an event, with the rank
@@ -79,30 +84,36 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         self.schedule(Event::TxDone(port), idle_from);
     }
 
-    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    /// The lane is not the one of the last transmission of that size, or there is none.
+    #[cold]
     fn await_tx_done(&mut self, port: PortId, bytes: u32, time: Span) {
         let state = &mut self.ports[port.index()];
-        state.awaits_done = 1;
-        match self.lanes.find(LaneKind::TxDone, time, &mut state.lane_hints(bytes).tx_done) {
-            Some(lane) => self.lanes.push_port(lane, self.ports, port),
-            None => {
+        match self.lanes.find(LaneKind::TxDone, time) {
+            Some(lane) => {
+                state.lane_hints(bytes).tx_done = lane as u8;
+                self.lanes.push_port(lane, self.ports, port);
+            }
+            None if state.is_waited_for() => {
                 let idle_from = state.idle_from;
                 self.schedule(Event::TxDone(port), idle_from);
             }
+            None => state.awaits_done = 0,
         }
     }
 
-    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    /// The lane is not the one of the last frame of that size, or there is none.
+    #[cold]
     fn await_arrival(&mut self, port: PortId, id: PacketId, bytes: u32, delay: Span) {
-        let state = &mut self.ports[port.index()];
-        match self.lanes.find(LaneKind::Arrival, delay, &mut state.lane_hints(bytes).arrival) {
-            Some(lane) => self.lanes.push_frame(lane, &mut self.packets, id),
+        match self.lanes.find(LaneKind::Arrival, delay) {
+            Some(lane) => {
+                self.ports[port.index()].lane_hints(bytes).arrival = lane as u8;
+                self.lanes.push_frame(lane, &mut self.packets, id);
+            }
             None => self.push_own_lane(port, id),
         }
     }
 
     /// Too many different delays are about: the port keeps its frames itself, the oldest has a timer.
-    #[cold]
     fn push_own_lane(&mut self, port: PortId, id: PacketId) {
         let arrival = self.packets.get(id).arrival;
         let first = self.ports[port.index()].lane.is_empty();
@@ -127,27 +138,50 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     /// The head of a lane is due.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn lane_due(&mut self, lane: usize) {
-        match self.lanes.kind(lane) {
-            LaneKind::Arrival => {
-                let id = self.lanes.pop_frame(lane, &self.packets);
-                self.frame_arrives(id);
+        let due = self.lanes.due(lane);
+        if due.is_tx_done() {
+            let port = self.lanes.pop_port(lane, self.ports);
+            let state = &mut self.ports[port.index()];
+            state.awaits_done = 0;
+            if !state.is_waited_for() {
+                self.totals.events -= 1;
+            } else if due.is_at_host() {
+                self.try_send_host(port);
+            } else {
+                self.try_send_switch(port);
             }
-            LaneKind::TxDone => {
-                let port = self.lanes.pop_port(lane, self.ports);
-                self.transmission_ends(port);
-            }
+            return;
+        }
+        let id = self.lanes.pop_frame(lane, &self.packets);
+        if !due.is_of_flow() {
+            return self.frame_arrives(id);
+        }
+        let port = self.leave_wire(id);
+        match (due.is_at_host(), due.is_ack()) {
+            (false, false) => self.forward::<DATA>(port, id),
+            (false, true) => self.forward::<ACK>(port, id),
+            (true, false) => self.data_arrives(id),
+            (true, true) => self.ack_arrives(id, false),
         }
     }
 
-    /// A port has put the last bit of a frame on the wire, and something may wait for that.
-    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    /// A port has put the last bit of a frame on the wire, and something waits for that.
     pub(crate) fn transmission_ends(&mut self, port: PortId) {
         self.ports[port.index()].awaits_done = 0;
         self.try_send(port);
     }
 
-    /// A frame reaches the other end of its wire.
+    /// A frame of a flow has come over a wire that loses nothing, to this port.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
+    fn leave_wire(&mut self, id: PacketId) -> PortId {
+        self.on_wire -= 1;
+        let packet = self.packets.get(id);
+        let port = packet.ingress();
+        self.observer.receive(self.clock.now(), port, packet);
+        port
+    }
+
+    /// A frame, of whatever kind, reaches the other end of its wire.
     pub(crate) fn frame_arrives(&mut self, id: PacketId) {
         self.on_wire -= 1;
         let port = self.packets.get(id).ingress();
@@ -164,7 +198,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         } else if at_host != 0 {
             self.frame_reaches_host(node, port, id);
         } else {
-            self.forward(node, port, id);
+            self.forward::<ANY>(port, id);
         }
     }
 

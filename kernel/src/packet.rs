@@ -7,9 +7,11 @@ use crate::cca::{IntHop, MAX_INT_HOPS};
 use crate::error::CapacityError;
 use crate::event::EventKey;
 use crate::ids::{PacketId, PortId, QpId};
+use crate::lane::Due;
 use crate::memory::{Carver, words_for};
 use crate::units::SimTime;
 use bytemuck::{Pod, Zeroable};
+use core::hint::select_unpredictable;
 
 /// What a frame is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -59,7 +61,9 @@ pub struct Packet {
     pub(crate) int_hops: u8,
     /// Whether switches append telemetry.
     pub(crate) telemetry: u8,
-    pub(crate) pad: [u8; 2],
+    /// What its arrival is.
+    pub(crate) due: Due,
+    pub(crate) pad: u8,
 }
 
 const _: () = assert!(size_of::<Packet>() == 64);
@@ -110,6 +114,12 @@ impl Packet {
         self.marked = 1;
     }
 
+    /// As the head of a lane.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    pub(crate) fn head(&self) -> (EventKey, Due) {
+        (self.arrival, self.due)
+    }
+
     pub(crate) fn ingress(&self) -> PortId {
         PortId(self.ingress)
     }
@@ -118,7 +128,8 @@ impl Packet {
 /// All frames of the fabric, and their telemetry.
 pub(crate) struct PacketPool<'a> {
     packets: &'a mut [Packet],
-    /// [`MAX_INT_HOPS`] records a packet; empty if no congestion control reads telemetry.
+    /// [`MAX_INT_HOPS`] records a packet, and as many that nobody reads.
+    /// Empty if no congestion control reads telemetry.
     hops: &'a mut [[IntHop; MAX_INT_HOPS]],
     /// Slots ever used; those below it are in use or on the free list.
     used: u32,
@@ -128,13 +139,17 @@ pub(crate) struct PacketPool<'a> {
 
 impl<'a> PacketPool<'a> {
     pub(crate) const fn words(packets: usize, telemetry: bool) -> usize {
-        words_for::<Packet>(packets) + if telemetry { words_for::<[IntHop; MAX_INT_HOPS]>(packets) } else { 0 }
+        words_for::<Packet>(packets) + words_for::<[IntHop; MAX_INT_HOPS]>(Self::rows(packets, telemetry))
+    }
+
+    const fn rows(packets: usize, telemetry: bool) -> usize {
+        if telemetry { packets + 1 } else { 0 }
     }
 
     pub(crate) fn carve(carver: &mut Carver<'a>, packets: usize, telemetry: bool) -> Result<Self, CapacityError> {
         Ok(PacketPool {
             packets: carver.take(packets)?,
-            hops: carver.take(if telemetry { packets } else { 0 })?,
+            hops: carver.take(Self::rows(packets, telemetry))?,
             used: 0,
             free: PacketList::EMPTY,
             live: 0,
@@ -224,13 +239,22 @@ impl<'a> PacketPool<'a> {
         }
     }
 
-    /// Appends telemetry to a packet. When the header is full, records wrap around (as in HPCC's INT header) and
-    /// the count tells.
+    /// Whether any packet has telemetry.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    pub(crate) fn have_telemetry(&self) -> bool {
+        !self.hops.is_empty()
+    }
+
+    /// Appends telemetry to a packet that has it. When the header is full, records wrap around (as in HPCC's INT
+    /// header) and the count tells. Which packets have it is hard to guess, so this is no branch: the others' is
+    /// written to where nobody reads it.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn push_hop(&mut self, id: PacketId, hop: IntHop) {
+        let nobody = self.packets.len();
         let packet = &mut self.packets[id.index()];
-        self.hops[id.index()][packet.int_hops as usize % MAX_INT_HOPS] = hop;
-        packet.int_hops = packet.int_hops.saturating_add(1);
+        let row = select_unpredictable(packet.telemetry != 0, id.index(), nobody);
+        self.hops[row][packet.int_hops as usize % MAX_INT_HOPS] = hop;
+        packet.int_hops = packet.int_hops.saturating_add(packet.telemetry);
     }
 
     /// Sets one record of a packet's telemetry, which counts it already.
@@ -276,12 +300,12 @@ impl PacketList {
 
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn push(&mut self, pool: &mut PacketPool<'_>, id: PacketId) {
+        // Whether a queue is empty is hard to guess. So this is no branch: the first frame is its own predecessor for
+        // a moment.
+        let is_first = self.is_empty();
+        pool.get_mut(select_unpredictable(is_first, id, self.tail)).next = id.0;
         pool.get_mut(id).next = PacketId::NONE.0;
-        if self.is_empty() {
-            self.head = id;
-        } else {
-            pool.get_mut(self.tail).next = id.0;
-        }
+        self.head = select_unpredictable(is_first, id, self.head);
         self.tail = id;
     }
 
@@ -339,9 +363,11 @@ mod tests {
 
     #[test]
     fn telemetry_wraps_and_counts() {
-        let mut words = [0u64; 64];
-        let mut pool = PacketPool::carve(&mut Carver::new(&mut words), 1, true).unwrap();
-        let id = pool.insert(Packet::default());
+        let mut words = [0u64; 128];
+        let mut pool = PacketPool::carve(&mut Carver::new(&mut words), 2, true).unwrap();
+        let (id, without) = (pool.insert(Packet { telemetry: 1, ..Packet::default() }), pool.insert(Packet::default()));
+        pool.push_hop(without, IntHop::default());
+        assert_eq!((pool.hops(without), pool.get(without).int_hops), (&[][..], 0));
         for queue in 0..7 {
             pool.push_hop(id, IntHop { queue, ..IntHop::default() });
         }

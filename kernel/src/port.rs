@@ -3,7 +3,9 @@
 use crate::event::EventKey;
 use crate::fabric::PortInfo;
 use crate::ids::{NodeId, PartitionId, PortId};
-use crate::packet::PacketList;
+use crate::lane::Due;
+use crate::nic::NicQueue;
+use crate::packet::{Packet, PacketList};
 use crate::units::{SimTime, Span};
 use bytemuck::{Pod, Zeroable};
 
@@ -59,7 +61,7 @@ pub(crate) struct LaneHints {
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 pub(crate) struct TxCache {
     bytes: u32,
-    hints: LaneHints,
+    pub(crate) hints: LaneHints,
     pad: u16,
     /// Serialisation time.
     pub(crate) time: Span,
@@ -93,11 +95,12 @@ pub(crate) struct Port {
     pub(crate) priorities: u8,
     /// Whether the other end belongs to another shard.
     pub(crate) crosses: u8,
-    /// Whether the end of the transmission is an event: it is if something may wait for it.
+    /// Whether the port is in a lane of transmissions, or has a timer for the end of its own.
     pub(crate) awaits_done: u8,
     /// Bit n: something waited for the end of the transmission n before the present one.
     pub(crate) waited: u8,
-    pad: [u8; 2],
+    /// What the arrivals of data and of ACKs at the other end are.
+    arrivals: [Due; 2],
     pub(crate) queue_byte_ns: u64,
 
     /// Of a small and of a large size: traffic has two, ACKs and data.
@@ -130,17 +133,32 @@ pub(crate) struct Port {
 const _: () = assert!(size_of::<Port>() == 192);
 
 impl Port {
-    pub(crate) fn new(info: &PortInfo, at_host: bool) -> Port {
+    pub(crate) fn new(info: &PortInfo, at_host: bool, peer_at_host: bool) -> Port {
+        let is_lossy = info.loss != 0;
+        let arrivals = if is_lossy { [Due::FRAME; 2] } else { [Due::data(peer_at_host), Due::ack(peer_at_host)] };
         Port {
             lane: PacketList::EMPTY,
             peer: info.peer,
             node: info.node,
             delay: info.delay,
             at_host: at_host as u8,
-            lossy: (info.loss != 0) as u8,
+            lossy: is_lossy as u8,
+            arrivals,
             partition: PartitionId::NONE,
             ..Port::zeroed()
         }
+    }
+
+    /// What the arrival of a frame at the other end is.
+    #[inline(always)]
+    pub(crate) fn arrival_of(&self, packet: &Packet) -> Due {
+        self.arrivals.get(packet.kind as usize).copied().unwrap_or(Due::FRAME)
+    }
+
+    /// As the head of a lane.
+    #[inline(always)]
+    pub(crate) fn head(&self) -> (EventKey, Due) {
+        (self.idle_from, Due::tx_done(self.at_host != 0))
     }
 
     pub(crate) fn stats(&self) -> PortStats {
@@ -161,6 +179,18 @@ impl Port {
     pub(crate) fn ready(&self) -> u8 {
         // PFC frames travel in the control priority, so that one is never paused.
         self.occupied & (!self.paused | 1 << crate::scheduler::CONTROL_PRIORITY)
+    }
+
+    /// Whether there may be something to send as soon as the transmitter is done.
+    #[inline(always)]
+    pub(crate) fn may_send_more(&self, nic: &NicQueue) -> bool {
+        self.occupied != 0 || self.at_host != 0 && !nic.is_empty()
+    }
+
+    /// Whether something waits for the end of the present transmission.
+    #[inline(always)]
+    pub(crate) fn is_waited_for(&self) -> bool {
+        self.waited & 1 != 0
     }
 
     #[inline(always)]

@@ -16,11 +16,18 @@ use crate::router::{RouteKey, Router};
 use crate::scheduler::{CONTROL_PRIORITY, EgressScheduler};
 use crate::transport::PFC_BYTES;
 
+/// What is known of the kind of a frame when code is generated: data, ACKs, and whatever it is. Which of them comes
+/// next is hard to guess, so each has code of its own that asks no more.
+pub(crate) const DATA: u8 = PacketKind::Data as u8;
+pub(crate) const ACK: u8 = PacketKind::Ack as u8;
+pub(crate) const ANY: u8 = u8::MAX;
+
 impl<M: Models, O: Observer> Kernel<'_, M, O> {
-    /// A frame has come in at `ingress` of switch `node`.
+    /// A frame has come in at `ingress` of a switch.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
-    pub(crate) fn forward(&mut self, node: NodeId, ingress: PortId, id: PacketId) {
-        let Some(out) = self.egress_port(node, id) else {
+    pub(crate) fn forward<const KIND: u8>(&mut self, ingress: PortId, id: PacketId) {
+        let node = self.ports[ingress.index()].node;
+        let Some(out) = self.egress_port::<KIND>(node, id) else {
             return self.drop_frame(ingress, id);
         };
         let packet = self.packets.get_mut(id);
@@ -32,22 +39,29 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             {
                 self.couple(node);
             }
-            if !self.models.buffers.admit(
-                &mut self.switches[node.index()],
-                &self.buffer_ports[ingress.index()],
-                &mut self.buffer_queues[queue_index(ingress, priority)],
-                bytes,
-            ) {
+            let buffers = &self.models.buffers;
+            let switch = &mut self.switches[node.index()];
+            let share = &self.buffer_ports[ingress.index()];
+            let held = &mut self.buffer_queues[queue_index(ingress, priority)];
+            if !buffers.admit(switch, share, held, bytes) {
                 return self.drop_frame(ingress, id);
             }
-            self.pause_if_needed(node, ingress, priority);
+            if buffers.pauses(switch, share, held) {
+                self.pause(ingress, priority);
+            }
         }
-        let state = &self.ports[out.index()];
+        // The one thing here that nobody can guess is whether the port is busy: it is asked first, and once.
+        if self.is_busy(out) {
+            self.enqueue(out, priority, id);
+            self.note_longest_queue(out);
+            return self.wait_for(out);
+        }
+        let state = &mut self.ports[out.index()];
         let ready = 1 << priority & !(state.paused & !1);
-        if state.occupied == 0 && ready != 0 && !self.is_busy(out) {
+        if state.occupied == 0 && ready != 0 {
             // Nothing waits and nothing is being sent: the queue would be entered and left at once.
-            self.models.scheduler.select(&mut self.ports[out.index()].scheduler, ready);
-            return self.send_frame(out, priority, id);
+            self.models.scheduler.select(&mut state.scheduler, ready);
+            return self.send_frame::<KIND>(out, priority, id);
         }
         self.enqueue(out, priority, id);
         self.try_send_switch(out);
@@ -55,14 +69,20 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
 
     /// Which port a frame leaves by: from the kept path of its flow, or from the router.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
-    fn egress_port(&mut self, node: NodeId, id: PacketId) -> Option<PortId> {
+    fn egress_port<const KIND: u8>(&mut self, node: NodeId, id: PacketId) -> Option<PortId> {
         let packet = self.packets.get(id);
         let kept = M::Router::PER_FLOW && packet.epoch == self.route_epoch && (packet.hop as usize) < CACHED_HOPS;
-        if kept && packet.qp().is_some() {
+        if kept && (KIND != ANY || packet.qp().is_some()) {
             let paths = &self.qps.paths[packet.qp().index()];
-            let port = paths.port(packet.is_data(), packet.hop);
+            let is_data = if KIND == ANY { packet.is_data() } else { KIND == DATA };
+            let port = paths.port(is_data, packet.hop);
             return port.is_some().then_some(port);
         }
+        self.ask_router(node, id)
+    }
+
+    fn ask_router(&mut self, node: NodeId, id: PacketId) -> Option<PortId> {
+        let packet = self.packets.get(id);
         let (key, qp) = (self.route_key(packet), packet.qp());
         let port = self.route(node, &key)?;
         if self.accelerates() {
@@ -103,9 +123,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let state = &mut self.ports[port.index()];
         let waited = self.clock.now().since(packet.arrival.at).as_ns();
         state.queue_byte_ns = state.queue_byte_ns.wrapping_add(bytes.wrapping_mul(waited));
-        if queue.frames.is_empty() {
-            state.occupied &= !(1 << priority);
-        }
+        state.occupied &= !(u8::from(queue.frames.is_empty()) << priority);
         state.backlog -= bytes;
         Some(id)
     }
@@ -117,12 +135,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let state = &mut self.ports[port.index()];
         let ready = state.ready();
         if busy || ready == 0 {
-            if state.backlog > state.max_queue {
-                state.max_queue = state.backlog;
-                if self.recordings != 0 {
-                    self.queue_grew(port);
-                }
-            }
+            self.note_longest_queue(port);
             if busy && self.ports[port.index()].occupied != 0 {
                 self.wait_for(port);
             }
@@ -130,17 +143,31 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         }
         let priority = self.models.scheduler.select(&mut state.scheduler, ready);
         if let Some(id) = self.dequeue(port, priority) {
-            self.send_frame(port, priority, id);
+            self.send_frame::<ANY>(port, priority, id);
+        }
+    }
+
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    fn note_longest_queue(&mut self, port: PortId) {
+        let state = &mut self.ports[port.index()];
+        if state.backlog > state.max_queue {
+            state.max_queue = state.backlog;
+            if self.recordings != 0 {
+                self.queue_grew(port);
+            }
         }
     }
 
     /// Sends a frame that has left its queue.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
-    fn send_frame(&mut self, port: PortId, priority: u8, id: PacketId) {
+    fn send_frame<const KIND: u8>(&mut self, port: PortId, priority: u8, id: PacketId) {
         if priority != CONTROL_PRIORITY {
             self.leave_buffer_marked(port, priority, id);
         }
-        self.append_telemetry(port, id);
+        // What an ACK tells is of its data's way.
+        if KIND != ACK {
+            self.append_telemetry(port, id);
+        }
         self.transmit(port, id);
     }
 
@@ -191,7 +218,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
 
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn append_telemetry(&mut self, port: PortId, id: PacketId) {
-        if self.packets.get(id).telemetry == 0 {
+        if !self.packets.have_telemetry() {
             return;
         }
         let state = &self.ports[port.index()];
@@ -204,11 +231,10 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         self.packets.push_hop(id, self.models.telemetry.record(hop, port));
     }
 
-    #[cfg_attr(target_pointer_width = "64", inline(always))]
-    fn pause_if_needed(&mut self, node: NodeId, ingress: PortId, priority: u8) {
+    /// Asks the other end of `ingress` to pause a priority, unless it has been asked already.
+    fn pause(&mut self, ingress: PortId, priority: u8) {
         let bit = 1 << priority;
-        let already = self.ports[ingress.index()].pausing & bit != 0;
-        if !already && self.buffer_says(node, ingress, priority, M::Buffers::pauses) {
+        if self.ports[ingress.index()].pausing & bit == 0 {
             self.ports[ingress.index()].pausing |= bit;
             self.send_pfc(ingress, priority, PacketKind::Pause);
         }
@@ -217,35 +243,16 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn resume_if_possible(&mut self, ingress: PortId, priority: u8) {
         let bit = 1 << priority;
-        if self.ports[ingress.index()].pausing & bit == 0 {
+        let state = &mut self.ports[ingress.index()];
+        if state.pausing & bit == 0 {
             return;
         }
-        let node = self.ports[ingress.index()].node;
-        if self.buffer_says(node, ingress, priority, M::Buffers::resumes) {
-            self.ports[ingress.index()].pausing &= !bit;
+        let switch = &self.switches[state.node.index()];
+        let held = &self.buffer_queues[queue_index(ingress, priority)];
+        if self.models.buffers.resumes(switch, &self.buffer_ports[ingress.index()], held) {
+            state.pausing &= !bit;
             self.send_pfc(ingress, priority, PacketKind::Resume);
         }
-    }
-
-    #[cfg_attr(target_pointer_width = "64", inline(always))]
-    fn buffer_says(
-        &self,
-        node: NodeId,
-        ingress: PortId,
-        priority: u8,
-        question: impl Fn(
-            &M::Buffers,
-            &<M::Buffers as BufferManager>::Switch,
-            &<M::Buffers as BufferManager>::Port,
-            &<M::Buffers as BufferManager>::Queue,
-        ) -> bool,
-    ) -> bool {
-        question(
-            &self.models.buffers,
-            &self.switches[node.index()],
-            &self.buffer_ports[ingress.index()],
-            &self.buffer_queues[queue_index(ingress, priority)],
-        )
     }
 
     /// Sends a PFC frame out of `port`, ahead of everything that has not begun.

@@ -720,6 +720,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let mut frame = Packet { qp: qp.0, epoch: self.route_epoch, ..Packet::default() };
         frame.ingress = self.fabric.port(sender).peer.0;
         carry_frame(load, &mut frame, self.clock.now(), self.qps.slots[qp.index()].snd_una);
+        frame.due = self.ports[sender.index()].arrival_of(&frame);
         self.qps.slots[qp.index()].frames += 1;
         let packet = self.packets.unshelve(frame);
         for hop in 0..frame.int_hops {
@@ -759,9 +760,11 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
                 }
                 TX_DONE => {
                     let port = members.port(local);
-                    self.ports[port.index()].idle_from = key;
-                    if self.is_waited_for(port) {
-                        self.ports[port.index()].awaits_done = 1;
+                    let state = &mut self.ports[port.index()];
+                    state.idle_from = key;
+                    if state.may_send_more(&self.nics[port.index()]) {
+                        state.waited |= 1;
+                        state.awaits_done = 1;
                         self.put_back_tx_done(port, &mut merge);
                     }
                     key = self.ports[port.index()].idle_from;

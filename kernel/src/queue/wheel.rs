@@ -1,8 +1,9 @@
 //! A timing wheel whose near future is sorted one bucket at a time.
 //!
 //! Buckets are lists threaded through the timers' own nodes, unsorted, so scheduling is a few stores. When the
-//! clock reaches a bucket its few timers are sorted into `current`. What lies beyond the wheel waits in a heap
-//! and joins its bucket when that comes up, so a bucket width that fits badly costs time, never order.
+//! bucket before it is used up, the few timers of the next one are sorted into `current`, and so is whatever is
+//! scheduled for a time before its end. What lies beyond the wheel waits in a heap and joins its bucket when that comes
+//! up, so a bucket width that fits badly costs time, never order.
 
 use super::EventQueue;
 use super::heap4::{Heap4, Pending};
@@ -95,19 +96,21 @@ impl Wheel<'_> {
         }
     }
 
-    /// Keeps `current` sorted. New timers are nearly always the latest: an append.
+    /// Keeps `current` sorted, by timer where partitions that were moved in time have the same key. New timers are
+    /// nearly always the latest: an append.
     fn insert_in_current(&mut self, timer: u32, key: EventKey) {
         if self.tail == self.current.len() {
             self.current.copy_within(self.head..self.tail, 0);
             self.tail -= self.head;
             self.head = 0;
         }
+        let pending = Pending::new(key, TimerId(timer));
         let mut at = self.tail;
-        if at > self.head && self.current[at - 1].key > key {
-            at = self.head + self.current[self.head..self.tail].partition_point(|p| p.key < key);
+        if at > self.head && self.current[at - 1] > pending {
+            at = self.head + self.current[self.head..self.tail].partition_point(|p| *p < pending);
             self.current.copy_within(at..self.tail, at + 1);
         }
-        self.current[at] = Pending::new(key, TimerId(timer));
+        self.current[at] = pending;
         self.tail += 1;
         let node = &mut self.nodes[timer as usize];
         node.key = key;
@@ -282,6 +285,13 @@ impl<'a> EventQueue<'a> for Wheel<'a> {
         self.head += 1;
         self.nodes[first.timer as usize].place = IDLE;
         self.len -= 1;
+        // Who takes one asks at once when the next is due.
+        if self.head == self.tail
+            && let Some(bucket) = self.next_bucket()
+            && self.far.first().is_none_or(|far| self.bucket_of(far.key.at) > bucket)
+        {
+            self.open(bucket);
+        }
         Some((first.key, TimerId(first.timer)))
     }
 

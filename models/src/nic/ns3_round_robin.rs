@@ -86,7 +86,9 @@ fn scan(queue: &NicQueue, qps: &[Qp], now: SimTime, paused: u8) -> Scan {
 #[inline(always)]
 fn after_cursor(queue: &NicQueue, qps: &[Qp]) -> (QpId, u32) {
     let count = queue.len() as u32;
-    let index = (queue.cursor_index + 1) % count;
+    let next = queue.cursor_index + 1;
+    // Divisions are slow, and most positions are within the queue.
+    let index = if next < count { next } else { next % count };
     if index == 0 {
         return (queue.first(), 0);
     }
