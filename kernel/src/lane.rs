@@ -158,11 +158,6 @@ impl Lanes {
         self.due[lane]
     }
 
-    #[cfg_attr(target_pointer_width = "64", inline(always))]
-    pub(crate) fn kind(&self, lane: usize) -> LaneKind {
-        self.lanes[lane].kind
-    }
-
     /// The lane that the last one like it went to, if it is of this kind and delay still.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn hinted(&self, hint: u8, kind: LaneKind, delay: Span) -> Option<usize> {

@@ -13,7 +13,7 @@ use crate::cca::CongestionControl;
 use crate::event::{CCA_TIMERS, Clock, Event, EventKey};
 use crate::ids::{NodeId, PartitionId, PortId, QpId};
 use crate::kernel::{CcaState, Kernel, queue_index};
-use crate::lane::{LaneKind, Lanes, Merge};
+use crate::lane::{Lanes, Merge};
 use crate::log::debug;
 use crate::models::Models;
 use crate::observer::Observer;
@@ -468,21 +468,18 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             if due == EventKey::NEVER {
                 break;
             }
-            match side.kind(lane) {
-                LaneKind::Arrival => {
-                    let frame = side.pop_frame(lane, &self.packets);
-                    frames.push(&mut self.packets, frame);
+            if side.due(lane).is_tx_done() {
+                let port = side.pop_port(lane, self.ports);
+                self.ports[port.index()].next_done = PortId::NONE.0;
+                if last_sending.is_some() {
+                    self.ports[last_sending.index()].next_done = port.0;
+                } else {
+                    sending = port;
                 }
-                LaneKind::TxDone => {
-                    let port = side.pop_port(lane, self.ports);
-                    self.ports[port.index()].next_done = PortId::NONE.0;
-                    if last_sending.is_some() {
-                        self.ports[last_sending.index()].next_done = port.0;
-                    } else {
-                        sending = port;
-                    }
-                    last_sending = port;
-                }
+                last_sending = port;
+            } else {
+                let frame = side.pop_frame(lane, &self.packets);
+                frames.push(&mut self.packets, frame);
             }
         }
         let mut merge = Merge::default();
