@@ -312,9 +312,10 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     }
 
     /// Replays a partition whose start has this key, and keeps what comes of it for others like it. Nothing of it goes
-    /// to the store.
+    /// to the store. A partition whose motion was known is in a recording of its own, which goes on.
     fn replay_for_twins(&mut self, id: PartitionId, start: Block, since: SimTime, mut key: Block) {
-        let is_kept = !key.is_none() && !self.twins.list.is_full();
+        let is_recording = self.partitions.get(id).episode.is_recording();
+        let is_kept = !key.is_none() && !is_recording && !self.twins.list.is_full();
         let Some(copy) = is_kept.then(|| self.arena.copy(key, 0)).flatten() else {
             self.arena.free(&mut key);
             return self.replay(id, start, since);
