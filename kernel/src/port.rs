@@ -126,7 +126,7 @@ pub(crate) struct Port {
     /// The last search that found it, and the port found next.
     pub(crate) found_by: u32,
     pub(crate) next_found: PortId,
-    /// Wake-ups of the NIC that have come, modulo 2^32.
+    /// Wake-ups of the NIC that have come, those skipped among them, modulo 2^32.
     pub(crate) wakes: u32,
 }
 

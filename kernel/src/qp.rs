@@ -77,7 +77,7 @@ pub struct Qp {
     pub(crate) prev_member: QpId,
     /// Its number in the partition, while a snapshot is made.
     pub(crate) local: u32,
-    /// Timers of its congestion control that have come due, modulo 2^32.
+    /// Timers of its congestion control that have come due, those skipped among them, modulo 2^32.
     pub(crate) timers: u32,
     pad: u32,
 }

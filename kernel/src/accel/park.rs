@@ -354,7 +354,9 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         state.marks += new_marks;
         state.queue_byte_ns = state.queue_byte_ns.wrapping_add(share.of(state.queue_byte_ns, queue, 1));
         self.totals.ecn_marks += new_marks;
-        self.skipped.events += share.of(u64::from(state.wakes.wrapping_sub(wakes as u32)), 0, 1);
+        let new_wakes = share.of(u64::from(state.wakes.wrapping_sub(wakes as u32)), 0, 1);
+        state.wakes = state.wakes.wrapping_add(new_wakes as u32);
+        self.skipped.events += new_wakes;
         if !by_flow {
             let (frames, bytes) =
                 (share.of(state.sent_frames, frames, 1), share.of(state.sent_bytes, bytes, byte_unit));
@@ -376,7 +378,9 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let mtu = u64::from(self.models.transport.mtu);
         let slot = &mut self.qps.slots[qp.index()];
         let bytes = share.of(slot.snd_una, acked, mtu);
-        self.skipped.events += share.of(u64::from(slot.timers.wrapping_sub(timers as u32)), 0, 1);
+        let new_timers = share.of(u64::from(slot.timers.wrapping_sub(timers as u32)), 0, 1);
+        slot.timers = slot.timers.wrapping_add(new_timers as u32);
+        self.skipped.events += new_timers;
         let (acks, rtt_sum) = (share.of(slot.acks, acks, 1), Span(share.of(slot.rtt_sum.0, rtt_sum, 1)));
         slot.snd_una += bytes;
         slot.acks += acks;

@@ -236,6 +236,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let state = &mut self.ports[port.index()];
         state.marks += marks;
         state.queue_byte_ns = state.queue_byte_ns.wrapping_add(queue);
+        state.wakes = state.wakes.wrapping_add(wakes as u32);
         state.max_queue = state.max_queue.max(longest);
         if frames > 0 {
             state.scheduler = served as u8;
@@ -251,6 +252,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         self.skipped.events += timers;
         let slot = &mut self.qps.slots[qp.index()];
         slot.frames = 0;
+        slot.timers = slot.timers.wrapping_add(timers as u32);
         slot.snd_una += bytes;
         slot.acks += acks;
         slot.rtt_sum += Span(rtt_sum);
