@@ -584,6 +584,8 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         if owner.is_some() {
             self.interrupt_recording(owner, false);
             self.wake(owner);
+            // It may leave everything as it finds it, but what has been counted since would not repeat.
+            self.drop_candidate(owner);
         }
         if let Some(id) = by.filter(|id| id.is_some() && *id != owner) {
             self.claim(id, port);
