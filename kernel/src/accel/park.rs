@@ -127,6 +127,11 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         });
     }
 
+    /// Where the entries of flows begin in a partition's ledgers.
+    pub(super) fn ledger_entries_at(&self, id: PartitionId) -> usize {
+        self.partitions.get(id).ports as usize * PORT_ENTRIES
+    }
+
     /// Calls `visit` with every queue pair of a partition and its acknowledged bytes in a ledger.
     pub(crate) fn each_ledger_entry(
         &mut self,
@@ -134,7 +139,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         ledger: Block,
         mut visit: impl FnMut(&mut Qp, &mut u64),
     ) {
-        let mut at = self.partitions.get(id).ports as usize * PORT_ENTRIES;
+        let mut at = self.ledger_entries_at(id);
         for_each_qp!(self, id, qp, {
             if self.qps.slots[qp.index()].is_open() {
                 visit(&mut self.qps.slots[qp.index()], &mut self.arena.get_mut(ledger)[at]);

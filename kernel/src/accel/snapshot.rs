@@ -508,8 +508,12 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         store.pair(&mut qp_number, &mut sender);
         carry_frame(store, &mut frame, self.clock.now(), slot.snd_una);
         for hop in 0..frame.int_hops {
-            let origin = self.hop_origin(qp, hop)?;
-            let mut record = self.models.telemetry.relative(self.packets.hops(id)[hop as usize], &origin);
+            let (origin, record) = (self.hop_origin(qp, hop)?, self.packets.hops(id)[hop as usize]);
+            // An acknowledgement tells of the path that its data took, which the flow may have left since.
+            if record.rate != origin.rate {
+                return None;
+            }
+            let mut record = self.models.telemetry.relative(record, &origin);
             store.word(&mut record.at.0);
             store.word(&mut record.tx_bytes);
             store.word(&mut record.queue);
@@ -644,8 +648,12 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             let state = &self.ports[port.index()];
             for frame in state.lane.iter(&self.packets) {
                 let packet = self.packets.get(frame);
-                pfc |= packet.qp().is_none();
-                add(packet.arrival, FRAME, frame.0);
+                // Of these there may be any number.
+                if packet.qp().is_none() {
+                    pfc = true;
+                } else {
+                    add(packet.arrival, FRAME, frame.0);
+                }
             }
             pfc |= !self.ports[state.peer.index()].lane.is_empty() && self.has_own_pfc(state.peer);
             if state.idle_from > self.clock.current() {

@@ -8,7 +8,7 @@
 
 use super::Detector;
 use super::arena::Block;
-use super::park::Parked;
+use super::park::{Parked, QP_ENTRIES};
 use super::partition::{for_each_port, for_each_qp};
 use crate::event::{CCA_TIMERS, Event};
 use crate::ids::{PartitionId, QpId};
@@ -18,6 +18,7 @@ use crate::observer::Observer;
 use crate::qp::{MARKS, Mark, Qp, Rates};
 use crate::queue::EventQueue;
 use crate::router::Router;
+use crate::timing::LinkTiming;
 use crate::transport::Transport;
 use crate::units::{PS_PER_S, SimTime, Span, quotient};
 use bytemuck::{Pod, Zeroable};
@@ -479,10 +480,44 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             };
             *acked = qp.snd_una.wrapping_sub(share as u64);
         });
+        if let Detector::Cycle { .. } = detector {
+            self.keep_to_links(id, ledger, span);
+        }
         self.partitions.get_mut(id).steady.ledger = Block::NONE;
         let until = now + stretch;
         self.park(id, Parked { since: now, until, span, ledger, after, ..Parked::NONE });
         true
+    }
+
+    /// Acknowledgements come in bunches where they share links with data: a flow may seem faster than its links for as
+    /// long as it was measured, but it is not to go on so.
+    fn keep_to_links(&mut self, id: PartitionId, ledger: Block, span: Span) {
+        let mut at = self.ledger_entries_at(id);
+        for_each_qp!(self, id, qp, {
+            if self.qps.slots[qp.index()].is_open() {
+                let (most, acked) = (self.most_bytes(qp, span), self.qps.slots[qp.index()].snd_una);
+                let before = &mut self.arena.get_mut(ledger)[at];
+                *before = acked.wrapping_sub(acked.wrapping_sub(*before).min(most));
+                at += QP_ENTRIES;
+            }
+        });
+    }
+
+    /// Payload bytes that the slowest link of a flow's path carries in so long.
+    fn most_bytes(&mut self, qp: QpId, span: Span) -> u64 {
+        let Qp { line_rate: mut rate, header, .. } = self.qps.slots[qp.index()];
+        // Of sprayed packets any may take the slowest.
+        if M::Router::PER_FLOW {
+            self.each_port(qp, &mut |kernel, port, is_data| {
+                if is_data {
+                    rate = rate.min(kernel.fabric.port(port).rate);
+                }
+            });
+        }
+        let mtu = self.models.transport.mtu;
+        let packet = self.models.timing.serialise(Transport::data_bytes(mtu, header), rate);
+        let bytes = quotient(u128::from(mtu) * u128::from(span.0), u128::from(packet.0.max(1)));
+        u64::try_from(bytes).unwrap_or(u64::MAX)
     }
 
     /// How long until the first flow comes to its end.
