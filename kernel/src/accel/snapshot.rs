@@ -625,19 +625,19 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     }
 
     /// Gathers all that is pending in a partition. Time-outs are left out: when their checks come follows from their
-    /// deadlines. `None` if a PFC frame is on its way here.
+    /// deadlines. `None` if a PFC frame is on its way here, or a frame of others is in a port's own lane.
     fn gather(&mut self, id: PartitionId, items: &mut [Item]) -> Option<usize> {
         let mut count = 0;
         let mut add = |key, kind, id| {
             items[count] = Item { key, kind, id };
             count += 1;
         };
-        let (mut pfc, mut left) = (false, self.frames_on_wires(id));
+        let (mut foreign, mut left) = (false, self.frames_on_wires(id));
         // PFC frames are rare, but where there is one in the fabric all must be looked at.
         let pfc_about = self.pfc_frames > 0;
         self.lanes.each_frame(&self.packets, |frame, packet| {
             if packet.qp().is_none() {
-                pfc |= self.ports[packet.ingress().index()].partition == id;
+                foreign |= self.ports[packet.ingress().index()].partition == id;
             } else if self.qps.slots[packet.qp().index()].partition == id {
                 add(packet.arrival, FRAME, frame.0);
                 left -= 1;
@@ -648,14 +648,14 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             let state = &self.ports[port.index()];
             for frame in state.lane.iter(&self.packets) {
                 let packet = self.packets.get(frame);
-                // Of these there may be any number.
-                if packet.qp().is_none() {
-                    pfc = true;
-                } else {
+                // There was no room made for others', of which there may be any number.
+                if self.qps.slots.get(packet.qp().index()).is_some_and(|slot| slot.partition == id) {
                     add(packet.arrival, FRAME, frame.0);
+                } else {
+                    foreign = true;
                 }
             }
-            pfc |= !self.ports[state.peer.index()].lane.is_empty() && self.has_own_pfc(state.peer);
+            foreign |= !self.ports[state.peer.index()].lane.is_empty() && self.has_own_pfc(state.peer);
             if state.idle_from > self.clock.current() {
                 add(state.idle_from, TX_DONE, port.0);
             }
@@ -670,7 +670,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
                 }
             }
         });
-        (!pfc).then_some(count)
+        (!foreign).then_some(count)
     }
 
     fn has_own_pfc(&self, port: PortId) -> bool {
