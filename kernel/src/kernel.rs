@@ -201,6 +201,8 @@ pub struct Kernel<'a, M: Models, O: Observer = ()> {
     pub(crate) models_hash: u64,
     /// Words of keys that may yet be made.
     pub(crate) credit: u64,
+    /// Look-ups that came to nothing since the last that did not.
+    pub(crate) fruitless: u64,
     /// Partitions that are being recorded.
     pub(crate) recordings: u32,
     pub(crate) leaders: Leaders,
@@ -315,6 +317,7 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
             memoised: Memoised::default(),
             models_hash: 0,
             credit: CREDIT,
+            fruitless: 0,
             recordings: 0,
             leaders: Leaders::default(),
             twins: Twins::default(),

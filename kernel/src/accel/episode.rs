@@ -38,6 +38,10 @@ const FLOWS_LOOKED_AT: usize = 1_024;
 /// A look-up costs about 10 ns a word of its key, a packet of a flow some 500 ns on its way: a word for two packets
 /// keeps look-ups that come to nothing about 1 % of the work.
 const PACKETS_PER_WORD: u64 = 2;
+/// After so many look-ups in a row that came to nothing the next cost twice as much, after twice as many three times,
+/// and so on up to the dearest: where nothing comes again, ever less is spent on finding that out.
+const PATIENCE: u64 = 64;
+const DEAREST: u64 = 8;
 /// Words that may be spent before anything has been earned.
 pub(crate) const CREDIT: u64 = 1 << 16;
 
@@ -165,13 +169,15 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
 
     /// A look-up that was worth it costs nothing.
     pub(super) fn refund(&mut self, id: PartitionId) {
+        self.fruitless = 0;
         self.credit = self.credit.saturating_add(self.price(id));
     }
 
     /// A flow earns the look-ups that it causes: they stay a small share of its events.
     pub(crate) fn earn(&mut self, bytes: u64) {
         let packets = bytes / u64::from(self.models.transport.mtu);
-        self.credit = self.credit.saturating_add(packets / PACKETS_PER_WORD);
+        let times = (1 + self.fruitless / PATIENCE).min(DEAREST);
+        self.credit = self.credit.saturating_add(packets / (PACKETS_PER_WORD * times));
     }
 
     fn look_up(&mut self, id: PartitionId) {
@@ -220,6 +226,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
                 // Simulated from there on, and recorded as a whole.
                 return self.park_episode(id, start, value);
             }
+            self.fruitless += 1;
             self.memoised.misses += 1;
             self.memoised.distinct += 1;
             self.arena.free(&mut start);

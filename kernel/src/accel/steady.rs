@@ -516,8 +516,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         }
         let mtu = self.models.transport.mtu;
         let packet = self.models.timing.serialise(Transport::data_bytes(mtu, header), rate);
-        let bytes = quotient(u128::from(mtu) * u128::from(span.0), u128::from(packet.0.max(1)));
-        u64::try_from(bytes).unwrap_or(u64::MAX)
+        u64::from(mtu).checked_mul(span.0).map_or(u64::MAX, |all| all / packet.0.max(1))
     }
 
     /// How long until the first flow comes to its end.
