@@ -506,7 +506,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     /// Payload bytes that the slowest link of a flow's path carries in so long.
     fn most_bytes(&mut self, qp: QpId, span: Span) -> u64 {
         let Qp { line_rate: mut rate, header, .. } = self.qps.slots[qp.index()];
-        // Of sprayed packets any may take the slowest.
+        // Sprayed packets take many paths at once: only that of the NIC is slow for all of them.
         if M::Router::PER_FLOW {
             self.each_port(qp, &mut |kernel, port, is_data| {
                 if is_data {
