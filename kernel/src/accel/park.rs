@@ -87,6 +87,13 @@ impl Share {
         let share = u64::try_from(share).unwrap_or(u64::MAX);
         share - share % unit.max(1)
     }
+
+    /// Adds this share of what a counter modulo 2^32 has grown to it; gives what it added.
+    fn add_to(self, counter: &mut u32, before: u64) -> u64 {
+        let more = self.of(u64::from(counter.wrapping_sub(before as u32)), 0, 1);
+        *counter = counter.wrapping_add(more as u32);
+        more
+    }
 }
 
 impl<M: Models, O: Observer> Kernel<'_, M, O> {
@@ -359,9 +366,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         state.marks += new_marks;
         state.queue_byte_ns = state.queue_byte_ns.wrapping_add(share.of(state.queue_byte_ns, queue, 1));
         self.totals.ecn_marks += new_marks;
-        let new_wakes = share.of(u64::from(state.wakes.wrapping_sub(wakes as u32)), 0, 1);
-        state.wakes = state.wakes.wrapping_add(new_wakes as u32);
-        self.skipped.events += new_wakes;
+        self.skipped.events += share.add_to(&mut state.wakes, wakes);
         if !by_flow {
             let (frames, bytes) =
                 (share.of(state.sent_frames, frames, 1), share.of(state.sent_bytes, bytes, byte_unit));
@@ -383,9 +388,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let mtu = u64::from(self.models.transport.mtu);
         let slot = &mut self.qps.slots[qp.index()];
         let bytes = share.of(slot.snd_una, acked, mtu);
-        let new_timers = share.of(u64::from(slot.timers.wrapping_sub(timers as u32)), 0, 1);
-        slot.timers = slot.timers.wrapping_add(new_timers as u32);
-        self.skipped.events += new_timers;
+        self.skipped.events += share.add_to(&mut slot.timers, timers);
         let (acks, rtt_sum) = (share.of(slot.acks, acks, 1), Span(share.of(slot.rtt_sum.0, rtt_sum, 1)));
         slot.snd_una += bytes;
         slot.acks += acks;
