@@ -103,8 +103,14 @@ impl Tie {
 
     /// The delay, if it can be told.
     pub(crate) fn delay(self) -> Option<Span> {
-        let earliness = self.0 >> Self::COUNTER_BITS;
-        (earliness > 0).then(|| Span(Self::MAX_DELAY - earliness))
+        let delay = self.least_delay();
+        Tie::tells_apart(delay).then_some(delay)
+    }
+
+    /// The delay; of one that cannot be told, the least such.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    pub(crate) fn least_delay(self) -> Span {
+        Span(Self::MAX_DELAY - (self.0 >> Self::COUNTER_BITS))
     }
 
     pub(crate) fn same_delay(self, other: Tie) -> bool {
@@ -235,6 +241,15 @@ impl Clock {
         let tie = Tie::after(delay, self.issued);
         self.issued += 1;
         EventKey { at: self.now() + delay, tie }
+    }
+
+    /// The keys of two things scheduled now, one after the other.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    pub(crate) fn issue_two(&mut self, first: Span, second: Span) -> (EventKey, EventKey) {
+        let (now, issued) = (self.now(), self.issued);
+        self.issued = issued + 2;
+        let key = |delay, count| EventKey { at: now + delay, tie: Tie::after(delay, count) };
+        (key(first, issued), key(second, issued + 1))
     }
 
     /// As [`advance`](Self::advance), but what is issued is numbered from `place` on.

@@ -8,7 +8,7 @@ use crate::fabric::Fabric;
 use crate::flow::{Completion, FlowEnd};
 use crate::ids::{NodeId, PacketId, PortId, QpId};
 use crate::input::ExternalFrame;
-use crate::kernel::{Kernel, PACKETS_PER_EVENT, queue_index};
+use crate::kernel::{Kernel, PACKETS_PER_EVENT};
 use crate::log::debug;
 use crate::models::Models;
 use crate::nic::{Nic, NicPoll};
@@ -204,18 +204,20 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
 /// Sending.
 impl<M: Models, O: Observer> Kernel<'_, M, O> {
     /// Sends the next frame of a NIC port: acknowledgements first, then data as the NIC's policy chooses.
-    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    // Not inlined: see `transmit`.
+    #[inline(never)]
     pub(crate) fn try_send_host(&mut self, port: PortId) {
         if self.is_busy(port) {
             return self.wait_for(port);
         }
-        if !self.fabric.port(port).is_up() {
+        if !self.ports[port.index()].is_up() {
             return;
         }
         if self.may_send_ack(port)
             && let Some(id) = self.dequeue(port, CONTROL_PRIORITY)
         {
-            return self.transmit(port, id);
+            let waits = self.ports[port.index()].may_send_more(&self.nics[port.index()]);
+            return self.transmit(port, id, waits);
         }
         let now = self.clock.now();
         let paused = self.ports[port.index()].paused;
@@ -253,7 +255,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     }
 
     fn head_priority(&self, port: PortId) -> u8 {
-        let queue = &self.queues[queue_index(port, CONTROL_PRIORITY)];
+        let queue = &self.queues[(port, CONTROL_PRIORITY)];
         queue.frames.head().map_or(CONTROL_PRIORITY, |id| self.packets.get(id).priority)
     }
 
@@ -278,7 +280,8 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         slot.snd_nxt += payload as u64;
         slot.frames += 1;
         let id = self.new_frame(frame);
-        self.transmit(port, id);
+        // Its queue pair is in the NIC's queue still.
+        self.transmit(port, id, true);
         let slot = &mut self.qps.slots[qp.index()];
         slot.sent(frame.bytes);
         let rate = if self.models.transport.paced { slot.control.rate } else { slot.line_rate };
@@ -425,7 +428,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         packet.hop = 0;
         packet.telemetry = 0;
         packet.epoch = self.route_epoch;
-        if !self.fabric.port(port).is_up() {
+        if !self.ports[port.index()].is_up() {
             return self.drop_frame(port, id);
         }
         self.enqueue(port, CONTROL_PRIORITY, id);

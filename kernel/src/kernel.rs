@@ -34,7 +34,7 @@ use crate::models::{ModelSet, Models};
 use crate::nic::NicQueue;
 use crate::observer::Observer;
 use crate::packet::{Packet, PacketPool};
-use crate::port::{Port, PortStats, PriorityQueue, QueueBounds};
+use crate::port::{Parking, PerPriority, Port, PortStats, PriorityQueue};
 use crate::qp::{Qp, QpTable};
 use crate::queue::EventQueue;
 use crate::ring::Ring;
@@ -149,11 +149,10 @@ pub struct Kernel<'a, M: Models, O: Observer = ()> {
     pub(crate) lanes: Lanes,
     pub(crate) fabric: Fabric<'a>,
     pub(crate) ports: &'a mut [Port],
-    /// [`PRIORITIES`] queues a port.
-    pub(crate) queues: &'a mut [PriorityQueue],
+    pub(crate) queues: PerPriority<'a, PriorityQueue>,
     pub(crate) nics: &'a mut [NicQueue],
     pub(crate) buffer_ports: &'a mut [BufferPort<M>],
-    pub(crate) buffer_queues: &'a mut [BufferQueue<M>],
+    pub(crate) buffer_queues: PerPriority<'a, BufferQueue<M>>,
     /// Per node; hosts' stay empty.
     pub(crate) switches: &'a mut [SwitchState<M>],
     pub(crate) marker_ports: &'a mut [MarkerPort<M>],
@@ -187,7 +186,7 @@ pub struct Kernel<'a, M: Models, O: Observer = ()> {
     /// Per node: bytes that parked partitions may come to have in it. Empty without memory for acceleration.
     pub(crate) reserve: &'a mut [u64],
     /// Per port. Empty without memory for acceleration.
-    pub(crate) queue_bounds: &'a mut [QueueBounds],
+    pub(crate) parking: &'a mut [Parking],
     pub(crate) arena: Arena<'a>,
     /// The pending-event set of a partition that catches up with the present.
     pub(crate) side_events: M::Queue<'a>,
@@ -209,6 +208,8 @@ pub struct Kernel<'a, M: Models, O: Observer = ()> {
     pub(crate) twins: Twins,
     /// Completions that the next event will have at once.
     pub(crate) outputs_needed: usize,
+    /// Priorities of ports that this kernel's switches have paused the senders of.
+    pub(crate) pausing: u32,
     /// PFC frames in the fabric, and frames from outside.
     pub(crate) pfc_frames: u32,
     pub(crate) visitors: u32,
@@ -226,10 +227,10 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
         Fabric::words(size)
             + M::Queue::words(timers)
             + words_for::<Port>(ports)
-            + words_for::<PriorityQueue>(ports * PRIORITIES)
+            + PerPriority::<PriorityQueue>::words(ports)
             + words_for::<NicQueue>(ports)
             + words_for::<BufferPort<M>>(ports)
-            + words_for::<BufferQueue<M>>(ports * PRIORITIES)
+            + PerPriority::<BufferQueue<M>>::words(ports)
             + words_for::<SwitchState<M>>(size.nodes)
             + words_for::<MarkerPort<M>>(ports)
             + words_for::<LossLink<M>>(size.links)
@@ -241,7 +242,7 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
             + Ring::<ExternalFrame>::words(limits.outputs)
             + Partitions::words(Self::accelerated(limits, Partitions::most(limits.active_flows, ports)))
             + words_for::<u64>(Self::accelerated(limits, size.nodes))
-            + words_for::<QueueBounds>(Self::accelerated(limits, ports))
+            + words_for::<Parking>(Self::accelerated(limits, ports))
             + Arena::words(limits.snapshot_words)
             + M::Queue::words(Self::accelerated(limits, timers))
     }
@@ -281,10 +282,10 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
             timers,
             lanes: Lanes::EMPTY,
             ports: carver.take(ports)?,
-            queues: carver.take(ports * PRIORITIES)?,
+            queues: PerPriority::carve(carver, ports)?,
             nics: carver.take(ports)?,
             buffer_ports: carver.take(ports)?,
-            buffer_queues: carver.take(ports * PRIORITIES)?,
+            buffer_queues: PerPriority::carve(carver, ports)?,
             switches: carver.take(nodes.len())?,
             marker_ports: carver.take(ports)?,
             loss_links: carver.take(links.len())?,
@@ -308,7 +309,7 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
             skipped: Skipped::default(),
             partitions: Partitions::carve(carver, most_partitions)?,
             reserve: carver.take(Self::accelerated(limits, nodes.len()))?,
-            queue_bounds: carver.take(Self::accelerated(limits, ports))?,
+            parking: carver.take(Self::accelerated(limits, ports))?,
             arena: Arena::carve(carver, limits.snapshot_words)?,
             side_events: M::Queue::carve(carver, Self::accelerated(limits, timers.len()), horizon)?,
             is_catching_up: false,
@@ -322,6 +323,7 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
             leaders: Leaders::default(),
             twins: Twins::default(),
             outputs_needed: 0,
+            pausing: 0,
             pfc_frames: 0,
             visitors: 0,
             looks: Looks::new(),
@@ -385,8 +387,8 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
     /// If there is no such port.
     pub fn port_stats(&self, port: PortId) -> PortStats {
         let stats = self.ports[port.index()].stats();
-        let before = self.queue_bounds.get(port.index()).map_or(0, |bounds| bounds.longest);
-        PortStats { max_queue: stats.max_queue.max(before), ..stats }
+        let parking = self.parking.get(port.index()).copied().unwrap_or_default();
+        PortStats { max_queue: stats.max_queue.max(parking.longest), skipped: parking.skipped, ..stats }
     }
 
     /// What acceleration has done so far.
@@ -435,7 +437,7 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
     /// # Panics
     /// If there is no such port, or the priority is above 7.
     pub fn ingress_bytes(&self, port: PortId, priority: u8) -> u64 {
-        self.models.buffers.queue_bytes(&self.buffer_queues[queue_index(port, priority)])
+        self.models.buffers.queue_bytes(&self.buffer_queues[(port, priority)])
     }
 
     /// Bytes waiting at an egress port at `priority`.
@@ -443,7 +445,7 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
     /// # Panics
     /// If there is no such port, or the priority is above 7.
     pub fn egress_bytes(&self, port: PortId, priority: u8) -> u64 {
-        self.queues[queue_index(port, priority)].bytes
+        self.queues[(port, priority)].bytes
     }
 
     /// Queues that have frames and wait for the end of a pause.
@@ -837,12 +839,6 @@ fn typical_hop<M: Models>(models: &ModelSet<'_, M>, fabric: &Fabric<'_>) -> Span
     let below = |bound: u64| fabric.ports().filter(|&p| hop(p).0 <= bound).count();
     let bits = (0..64).find(|&bits| 2 * below(1 << bits) >= ports).unwrap_or(63);
     Span(1 << bits)
-}
-
-/// Index of a port's queue of a priority.
-#[cfg_attr(target_pointer_width = "64", inline(always))]
-pub(crate) fn queue_index(port: PortId, priority: u8) -> usize {
-    port.index() * PRIORITIES + priority as usize
 }
 
 impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {

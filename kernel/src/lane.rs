@@ -10,19 +10,23 @@
 //! heads due at the same instant, the one with the longer delay was scheduled first. So the next event is the first of
 //! the earliest heads, and finding it compares one word a lane.
 //!
-//! The end of a transmission matters only if something waits for it by then. Ports where something has waited of late
-//! enter their lane when they begin; those that nothing waits for when they come up are passed over, and are no events.
+//! The end of a transmission matters only if something waits for it. If something does when it begins, its port enters
+//! the lane at the tail. If something comes to wait later, the port goes to where it would be by then: that is close to
+//! the tail of the time when it began. If it is not, the end takes a timer.
 
 use crate::event::{EventKey, Tie};
 use crate::ids::{FlowId, PacketId, PortId};
 use crate::packet::{Packet, PacketList, PacketPool};
-use crate::port::Port;
+use crate::port::{IN_LANE, Port};
 use crate::units::{SimTime, Span};
 use bytemuck::{Pod, Zeroable};
 use core::hint::select_unpredictable;
 
 /// Lanes in all. Finding the earliest head looks at each one in use.
 const LANES: usize = 16;
+
+/// Most ports that are passed on the way to the place of one in its lane.
+const MOST_STEPS: usize = 16;
 
 const NONE: u32 = u32::MAX;
 
@@ -236,29 +240,54 @@ impl Lanes {
         id
     }
 
+    /// A transmission begins. Nothing waits for its end yet: the port only keeps in mind where it would be in its lane.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
-    pub(crate) fn push_port(&mut self, lane: usize, ports: &mut [Port], port: PortId) {
-        let state = &mut ports[port.index()];
-        state.next_done = NONE;
-        let head = state.head();
-        if let Some(tail) = self.append(lane, port.0, head) {
-            ports[tail as usize].next_done = port.0;
-        }
+    pub(crate) fn begin(&self, lane: usize, port: &mut Port) {
+        let Lane { head, tail, .. } = self.lanes[lane];
+        port.done_lane = lane as u8;
+        port.next_done = select_unpredictable(head == NONE, NONE, tail);
     }
 
-    /// Takes the first port out, and those behind it that nothing waits for: their ends are no events.
+    /// Puts a port whose transmission is under way into its lane. Its place is not far from the tail that the lane had
+    /// when it began. Gives whether it was found: if too many others have come between, it is not looked for further.
+    pub(crate) fn insert_port(&mut self, lane: usize, ports: &mut [Port], port: PortId) -> bool {
+        let Port { idle_from: key, next_done: tail_then, .. } = ports[port.index()];
+        let is_not_later = |port: &&Port| port.idle_from <= key;
+        // It is in the lane still, not again: what has begun later ends later.
+        let is_there = |port: &&Port| port.awaits_done == IN_LANE && port.idle_from.tie.same_delay(key.tie);
+        let then = ports.get(tail_then as usize).filter(is_there).filter(is_not_later);
+        let (mut before, mut next) = then.map_or((NONE, self.lanes[lane].head), |port| (tail_then, port.next_done));
+        let mut steps = 0;
+        while let Some(other) = ports.get(next as usize).filter(is_not_later) {
+            if steps == MOST_STEPS {
+                return false;
+            }
+            steps += 1;
+            (before, next) = (next, other.next_done);
+        }
+        if next == NONE {
+            self.lanes[lane].tail = port.0;
+        }
+        let state = &mut ports[port.index()];
+        state.awaits_done = IN_LANE;
+        state.next_done = next;
+        let head = state.head();
+        match ports.get_mut(before as usize) {
+            Some(before) => before.next_done = port.0,
+            None => {
+                self.lanes[lane].head = port.0;
+                self.set_head(lane, head);
+            }
+        }
+        true
+    }
+
+    /// Takes the first port out.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn pop_port(&mut self, lane: usize, ports: &mut [Port]) -> PortId {
         let port = PortId(self.lanes[lane].head);
-        let (mut next, mut head) = (ports[port.index()].next_done, NEVER);
-        while let Some(state) = ports.get_mut(next as usize) {
-            if state.is_waited_for() {
-                head = state.head();
-                break;
-            }
-            state.awaits_done = 0;
-            next = state.next_done;
-        }
+        let next = ports[port.index()].next_done;
+        let head = ports.get(next as usize).map_or(NEVER, Port::head);
         self.lanes[lane].head = next;
         self.set_head(lane, head);
         port
@@ -368,6 +397,7 @@ impl Lanes {
         let delay = ports[port.index()].idle_from.tie.delay();
         let lane = delay.and_then(|delay| self.find(LaneKind::TxDone, delay));
         let Some(lane) = lane else { return false };
+        ports[port.index()].awaits_done = IN_LANE;
         self.merge(lane, &mut (ports, elder), port.0, merge);
         true
     }
@@ -380,7 +410,7 @@ impl Lanes {
         let mut next = if before == NONE { state.head } else { list.next(before) };
         while next != NONE {
             let (at, other) = (list.due(next).at, list.elder(next));
-            merge.contested += u64::from(at == key.at && list.matters(next));
+            merge.contested += u64::from(at == key.at);
             if at > key.at || at == key.at && elder < other {
                 break;
             }
@@ -428,8 +458,6 @@ trait LaneList {
     fn next(&self, id: u32) -> u32;
     fn set_next(&mut self, id: u32, next: u32);
     fn elder(&self, id: u32) -> Option<FlowId>;
-    /// Whether anything depends on it, as far as is known.
-    fn matters(&self, id: u32) -> bool;
 }
 
 impl<E: Fn(&Packet) -> Option<FlowId>> LaneList for (&mut PacketPool<'_>, E) {
@@ -448,9 +476,6 @@ impl<E: Fn(&Packet) -> Option<FlowId>> LaneList for (&mut PacketPool<'_>, E) {
     fn elder(&self, id: u32) -> Option<FlowId> {
         (self.1)(self.0.get(PacketId(id)))
     }
-    fn matters(&self, _: u32) -> bool {
-        true
-    }
 }
 
 impl<E: Fn(&Port) -> Option<FlowId>> LaneList for (&mut [Port], E) {
@@ -468,9 +493,6 @@ impl<E: Fn(&Port) -> Option<FlowId>> LaneList for (&mut [Port], E) {
     }
     fn elder(&self, id: u32) -> Option<FlowId> {
         (self.1)(&self.0[id as usize])
-    }
-    fn matters(&self, id: u32) -> bool {
-        self.0[id as usize].is_waited_for()
     }
 }
 
@@ -560,6 +582,41 @@ mod tests {
             last = due;
         }
         assert_eq!(lanes.first().1, EventKey::NEVER);
+    }
+
+    /// Ports that begin to send one after the other; something waits already for those of which `waits` says so.
+    fn begin(lanes: &mut Lanes, ports: &mut [Port], waits: impl Fn(usize) -> bool) -> usize {
+        let (time, mut clock) = (Span(100), Clock::default());
+        let lane = lanes.find(LaneKind::TxDone, time).unwrap();
+        for nth in 0..ports.len() {
+            clock.advance(EventKey { at: SimTime(nth as u64 / 2), tie: Tie(nth as u64) });
+            ports[nth].idle_from = clock.issue(time);
+            lanes.begin(lane, &mut ports[nth]);
+            assert!(!waits(nth) || lanes.insert_port(lane, ports, PortId(nth as u32)));
+        }
+        lane
+    }
+
+    #[test]
+    fn ports_come_out_in_order_whenever_something_comes_to_wait() {
+        let (mut lanes, mut ports) = (Lanes::EMPTY, [Port::zeroed(); 41]);
+        let lane = begin(&mut lanes, &mut ports, |nth| nth % 3 == 0);
+        for later in (0..41).map(|nth| nth * 17 % 41).filter(|nth| nth % 3 == 1) {
+            assert!(lanes.insert_port(lane, &mut ports, PortId(later)));
+        }
+        for nth in (0..41).filter(|nth| nth % 3 != 2) {
+            assert_eq!(lanes.first().1, ports[nth as usize].idle_from);
+            assert_eq!(lanes.pop_port(lane, &mut ports), PortId(nth));
+        }
+        assert_eq!(lanes.first().1, EventKey::NEVER);
+    }
+
+    #[test]
+    fn places_that_are_far_are_not_looked_for() {
+        let (mut lanes, mut ports) = (Lanes::EMPTY, [Port::zeroed(); 41]);
+        let lane = begin(&mut lanes, &mut ports, |_| false);
+        let found = (0..41).filter(|nth| lanes.insert_port(lane, &mut ports, PortId(*nth))).count();
+        assert_eq!((found, ports[40].awaits_done), (MOST_STEPS + 1, 0));
     }
 
     #[test]

@@ -10,16 +10,13 @@ use crate::marker::LossModel;
 use crate::models::Models;
 use crate::observer::Observer;
 use crate::packet::{PacketKind, PacketList};
-use crate::port::{Port, TxCache};
+use crate::port::{HAS_TIMER, Port, TxCache};
 use crate::queue::EventQueue;
 use crate::router::Router;
 use crate::scheduler::PRIORITIES;
 use crate::switch::{ACK, ANY, DATA};
 use crate::timing::LinkTiming;
 use crate::units::Span;
-
-/// This transmission and the one before it: bits of [`Port::waited`].
-const WAITED_LATELY: u8 = 0b11;
 
 impl<M: Models, O: Observer> Kernel<'_, M, O> {
     /// Whether the transmitter of `port` is still at work. When it is done it looks for more.
@@ -29,34 +26,31 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         idle_from > present && (idle_from.at > present.at || self.is_to_come(idle_from))
     }
 
-    /// Puts a frame on the wire. The transmitter must be idle and the link up.
-    #[cfg_attr(target_pointer_width = "64", inline(always))]
-    pub(crate) fn transmit(&mut self, port: PortId, id: PacketId) {
+    /// Puts a frame on the wire. The transmitter must be idle and the link up. `waits`: whether there may be something
+    /// to send as soon as it is done.
+    // Not inlined: what runs for every event has to fit into the cache for instructions.
+    #[inline(never)]
+    pub(crate) fn transmit(&mut self, port: PortId, id: PacketId, waits: bool) {
         let state = &mut self.ports[port.index()];
         let packet = self.packets.get_mut(id);
-        let (bytes, delay) = (packet.bytes, state.delay);
-        let rate = || self.fabric.port(port).rate;
-        let TxCache { time, hints, .. } = *state.tx_cache(bytes, || self.models.timing.serialise(bytes, rate()));
+        let (bytes, delay, rate) = (packet.bytes, state.delay, state.rate);
+        let TxCache { time, hints, .. } = *state.tx_cache(bytes, || self.models.timing.serialise(bytes, rate));
         // The order of ns-3: first the end of the transmission is scheduled, then the arrival.
-        state.idle_from = self.clock.issue(time);
-        packet.arrival = self.clock.issue(time + delay);
+        (state.idle_from, packet.arrival) = self.clock.issue_two(time, time + delay);
         packet.ingress = state.peer.0;
         packet.due = state.arrival_of(packet);
         state.sent_frames += 1;
         state.sent_bytes += bytes as u64;
+        state.awaits_done = 0;
+        let crosses = state.crosses != 0;
         self.on_wire += 1;
         self.observer.transmit(self.clock.now(), port, packet);
-        let waits = state.may_send_more(&self.nics[port.index()]);
-        state.waited = state.waited << 1 | u8::from(waits);
-        let (awaits_done, crosses) = (state.waited & WAITED_LATELY != 0, state.crosses != 0);
-        // An end that proves to be of interest later takes a timer, several times what a place in a lane takes that
-        // proves to be of none. So ports where something has waited of late are in a lane from the beginning.
-        if awaits_done {
-            state.awaits_done = 1;
-            match self.lanes.hinted(hints.tx_done, LaneKind::TxDone, time) {
-                Some(lane) => self.lanes.push_port(lane, self.ports, port),
-                None => self.await_tx_done(port, bytes, time),
-            }
+        match self.lanes.hinted(hints.tx_done, LaneKind::TxDone, time) {
+            Some(lane) => self.lanes.begin(lane, state),
+            None => self.find_tx_done_lane(port, bytes, time),
+        }
+        if waits {
+            self.wait_for(port);
         }
         if crosses {
             return self.depart(id);
@@ -67,37 +61,13 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         }
     }
 
-    /// Something waits for a transmitter that is at work: the end of the transmission becomes an event, with the rank
-    /// that it was given when it began.
-    #[cfg_attr(target_pointer_width = "64", inline(always))]
-    pub(crate) fn wait_for(&mut self, port: PortId) {
-        self.ports[port.index()].waited |= 1;
-        if self.ports[port.index()].awaits_done == 0 {
-            self.wait_from_now(port);
-        }
-    }
-
-    fn wait_from_now(&mut self, port: PortId) {
-        let state = &mut self.ports[port.index()];
-        state.awaits_done = 1;
-        let idle_from = state.idle_from;
-        self.schedule(Event::TxDone(port), idle_from);
-    }
-
     /// The lane is not the one of the last transmission of that size, or there is none.
     #[cold]
-    fn await_tx_done(&mut self, port: PortId, bytes: u32, time: Span) {
-        let state = &mut self.ports[port.index()];
-        match self.lanes.find(LaneKind::TxDone, time) {
-            Some(lane) => {
-                state.lane_hints(bytes).tx_done = lane as u8;
-                self.lanes.push_port(lane, self.ports, port);
-            }
-            None if state.is_waited_for() => {
-                let idle_from = state.idle_from;
-                self.schedule(Event::TxDone(port), idle_from);
-            }
-            None => state.awaits_done = 0,
+    fn find_tx_done_lane(&mut self, port: PortId, bytes: u32, time: Span) {
+        if let Some(lane) = self.lanes.find(LaneKind::TxDone, time) {
+            let state = &mut self.ports[port.index()];
+            state.lane_hints(bytes).tx_done = lane as u8;
+            self.lanes.begin(lane, state);
         }
     }
 
@@ -111,6 +81,28 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             }
             None => self.push_own_lane(port, id),
         }
+    }
+
+    /// Something waits for a transmitter that is at work: the end of the transmission becomes an event, with the rank
+    /// that it was given when it began.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    pub(crate) fn wait_for(&mut self, port: PortId) {
+        let Port { awaits_done, done_lane, idle_from, .. } = self.ports[port.index()];
+        if awaits_done == 0 {
+            let lane = self.lanes.hinted(done_lane, LaneKind::TxDone, idle_from.tie.least_delay());
+            if !lane.is_some_and(|lane| self.lanes.insert_port(lane, self.ports, port)) {
+                self.set_tx_done_timer(port);
+            }
+        }
+    }
+
+    /// The end of a transmission has no place in a lane.
+    #[cold]
+    pub(crate) fn set_tx_done_timer(&mut self, port: PortId) {
+        let state = &mut self.ports[port.index()];
+        state.awaits_done = HAS_TIMER;
+        let idle_from = state.idle_from;
+        self.schedule(Event::TxDone(port), idle_from);
     }
 
     /// Too many different delays are about: the port keeps its frames itself, the oldest has a timer.
@@ -143,9 +135,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             let port = self.lanes.pop_port(lane, self.ports);
             let state = &mut self.ports[port.index()];
             state.awaits_done = 0;
-            if !state.is_waited_for() {
-                self.totals.events -= 1;
-            } else if due.is_at_host() {
+            if due.is_at_host() {
                 self.try_send_host(port);
             } else {
                 self.try_send_switch(port);
@@ -153,7 +143,8 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             return;
         }
         let id = self.lanes.pop_frame(lane, &self.packets);
-        if !due.is_of_flow() {
+        // Code of their own for data and ACKs takes room, of which microcontrollers have little.
+        if !due.is_of_flow() || cfg!(not(target_pointer_width = "64")) {
             return self.frame_arrives(id);
         }
         let port = self.leave_wire(id);
@@ -185,17 +176,17 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     pub(crate) fn frame_arrives(&mut self, id: PacketId) {
         self.on_wire -= 1;
         let port = self.packets.get(id).ingress();
-        let Port { node, at_host, lossy, .. } = self.ports[port.index()];
+        let (node, is_at_host) = (self.ports[port.index()].node, self.ports[port.index()].is_at_host());
         let packet = self.packets.get(id);
         let is_pfc = packet.is_pfc();
-        if lossy != 0 && self.loses(port, is_pfc) {
+        if self.fabric.port(port).loss != 0 && self.loses(port, is_pfc) {
             return self.drop_frame(port, id);
         }
         let packet = self.packets.get(id);
         self.observer.receive(self.clock.now(), port, packet);
         if is_pfc {
             self.pfc_arrives(port, id);
-        } else if at_host != 0 {
+        } else if is_at_host {
             self.frame_reaches_host(node, port, id);
         } else {
             self.forward::<ANY>(port, id);
@@ -214,7 +205,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     /// Sends what may be sent next out of `port`, if it is idle.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn try_send(&mut self, port: PortId) {
-        if self.ports[port.index()].at_host != 0 {
+        if self.ports[port.index()].is_at_host() {
             self.try_send_host(port);
         } else {
             self.try_send_switch(port);
@@ -280,6 +271,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         self.interrupt_recordings();
         self.wake_all();
         self.fabric.set_up(link, up);
+        ends.into_iter().for_each(|port| self.ports[port.index()].is_up = up as u8);
         self.route_epoch += 1;
         self.models.router.links_changed(&self.fabric);
         if up {
@@ -328,6 +320,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     fn forget_pauses(&mut self, port: PortId) {
         let state = &mut self.ports[port.index()];
         state.paused = 0;
+        self.pausing -= state.pausing.count_ones();
         state.pausing = 0;
     }
 }

@@ -1,13 +1,17 @@
 //! The changing part of a port: its queues, its transmitter, and the lane of frames on the wire.
 
+use crate::error::CapacityError;
 use crate::event::EventKey;
 use crate::fabric::PortInfo;
 use crate::ids::{NodeId, PartitionId, PortId};
 use crate::lane::Due;
+use crate::memory::{Carver, words_for};
 use crate::nic::NicQueue;
 use crate::packet::{Packet, PacketList};
-use crate::units::{SimTime, Span};
+use crate::scheduler::{CONTROL_PRIORITY, PRIORITIES};
+use crate::units::{BitRate, SimTime, Span};
 use bytemuck::{Pod, Zeroable};
+use core::ops::{Index, IndexMut};
 
 /// What a port has counted since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,14 +34,16 @@ pub struct PortStats {
     pub skipped: Span,
 }
 
-/// What acceleration keeps of a port's queue.
+/// What acceleration keeps of a port.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
-pub(crate) struct QueueBounds {
+pub(crate) struct Parking {
     /// Most bytes ever waiting before they were measured anew.
     pub(crate) longest: u64,
     /// Most that a parked partition may come to have here.
     pub(crate) reserved: u64,
+    /// Time that was skipped.
+    pub(crate) skipped: Span,
 }
 
 /// One priority's queue of a port.
@@ -79,7 +85,7 @@ pub(crate) struct Port {
     pub(crate) peer: PortId,
     /// Copies of what the fabric knows, so that a frame's way touches one table less.
     pub(crate) node: NodeId,
-    /// The next port in the lane of transmissions that this one is in.
+    /// In a lane of transmissions: the next port. Sending, but in no lane: the last port of its lane when it began.
     pub(crate) next_done: u32,
     /// Bit p: priority p has a frame waiting.
     pub(crate) occupied: u8,
@@ -90,15 +96,15 @@ pub(crate) struct Port {
     /// State of the egress scheduler.
     pub(crate) scheduler: u8,
     pub(crate) at_host: u8,
-    pub(crate) lossy: u8,
+    pub(crate) is_up: u8,
     /// Bit p: a flow of the partition sends at priority p here.
     pub(crate) priorities: u8,
     /// Whether the other end belongs to another shard.
     pub(crate) crosses: u8,
-    /// Whether the port is in a lane of transmissions, or has a timer for the end of its own.
+    /// Whether something waits for the end of the present transmission: [`IN_LANE`], [`HAS_TIMER`], or 0.
     pub(crate) awaits_done: u8,
-    /// Bit n: something waited for the end of the transmission n before the present one.
-    pub(crate) waited: u8,
+    /// The lane that the end of the present transmission belongs in.
+    pub(crate) done_lane: u8,
     /// What the arrivals of data and of ACKs at the other end are.
     arrivals: [Due; 2],
     pub(crate) queue_byte_ns: u64,
@@ -109,15 +115,15 @@ pub(crate) struct Port {
     pub(crate) sent_bytes: u64,
     /// Most bytes waiting, since the partition has been watched or recorded.
     pub(crate) max_queue: u64,
-    pub(crate) marks: u64,
+    pub(crate) rate: BitRate,
 
+    pub(crate) marks: u64,
     pub(crate) pauses: u64,
     pub(crate) drops: u64,
     /// Since when a priority has been paused, for reports of deadlocks.
     pub(crate) paused_since: SimTime,
     /// Frames on the wire that found no lane, oldest first. Only the oldest has a timer.
     pub(crate) lane: PacketList,
-    pub(crate) skipped: Span,
     /// The partition it is in, and the next port there.
     pub(crate) partition: PartitionId,
     pub(crate) next_member: PortId,
@@ -132,6 +138,11 @@ pub(crate) struct Port {
 
 const _: () = assert!(size_of::<Port>() == 192);
 
+/// The end of the transmission is in a lane.
+pub(crate) const IN_LANE: u8 = 1;
+/// It has a timer.
+pub(crate) const HAS_TIMER: u8 = 2;
+
 impl Port {
     pub(crate) fn new(info: &PortInfo, at_host: bool, peer_at_host: bool) -> Port {
         let is_lossy = info.loss != 0;
@@ -142,11 +153,23 @@ impl Port {
             node: info.node,
             delay: info.delay,
             at_host: at_host as u8,
-            lossy: is_lossy as u8,
+            is_up: info.is_up() as u8,
+            rate: info.rate,
             arrivals,
             partition: PartitionId::NONE,
             ..Port::zeroed()
         }
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_at_host(&self) -> bool {
+        self.at_host != 0
+    }
+
+    /// Whether the link is up.
+    #[inline(always)]
+    pub(crate) fn is_up(&self) -> bool {
+        self.is_up != 0
     }
 
     /// What the arrival of a frame at the other end is.
@@ -158,7 +181,7 @@ impl Port {
     /// As the head of a lane.
     #[inline(always)]
     pub(crate) fn head(&self) -> (EventKey, Due) {
-        (self.idle_from, Due::tx_done(self.at_host != 0))
+        (self.idle_from, Due::tx_done(self.is_at_host()))
     }
 
     pub(crate) fn stats(&self) -> PortStats {
@@ -170,7 +193,7 @@ impl Port {
             pauses: self.pauses,
             drops: self.drops,
             queue_byte_ns: self.queue_byte_ns,
-            skipped: self.skipped,
+            skipped: Span::ZERO,
         }
     }
 
@@ -178,19 +201,13 @@ impl Port {
     #[inline(always)]
     pub(crate) fn ready(&self) -> u8 {
         // PFC frames travel in the control priority, so that one is never paused.
-        self.occupied & (!self.paused | 1 << crate::scheduler::CONTROL_PRIORITY)
+        self.occupied & (!self.paused | 1 << CONTROL_PRIORITY)
     }
 
     /// Whether there may be something to send as soon as the transmitter is done.
     #[inline(always)]
     pub(crate) fn may_send_more(&self, nic: &NicQueue) -> bool {
-        self.occupied != 0 || self.at_host != 0 && !nic.is_empty()
-    }
-
-    /// Whether something waits for the end of the present transmission.
-    #[inline(always)]
-    pub(crate) fn is_waited_for(&self) -> bool {
-        self.waited & 1 != 0
+        self.occupied != 0 || self.is_at_host() && !nic.is_empty()
     }
 
     #[inline(always)]
@@ -212,6 +229,43 @@ impl Port {
     #[inline(always)]
     pub(crate) fn lane_hints(&mut self, bytes: u32) -> &mut LaneHints {
         &mut self.cache_of(bytes).hints
+    }
+}
+
+/// Something that every port has of each priority. All of one priority are side by side: traffic uses few of them, and
+/// these take few cache lines then.
+pub(crate) struct PerPriority<'a, T> {
+    all: &'a mut [T],
+    ports: usize,
+}
+
+impl<'a, T: Pod> PerPriority<'a, T> {
+    pub(crate) const fn words(ports: usize) -> usize {
+        words_for::<T>(ports * PRIORITIES)
+    }
+
+    pub(crate) fn carve(carver: &mut Carver<'a>, ports: usize) -> Result<Self, CapacityError> {
+        Ok(PerPriority { all: carver.take(ports * PRIORITIES)?, ports })
+    }
+
+    pub(crate) fn fill(&mut self, value: T) {
+        self.all.fill(value);
+    }
+}
+
+impl<T> Index<(PortId, u8)> for PerPriority<'_, T> {
+    type Output = T;
+
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    fn index(&self, (port, priority): (PortId, u8)) -> &T {
+        &self.all[priority as usize * self.ports + port.index()]
+    }
+}
+
+impl<T> IndexMut<(PortId, u8)> for PerPriority<'_, T> {
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    fn index_mut(&mut self, (port, priority): (PortId, u8)) -> &mut T {
+        &mut self.all[priority as usize * self.ports + port.index()]
     }
 }
 

@@ -6,7 +6,7 @@
 use crate::buffer::BufferManager;
 use crate::cca::{IntHop, Telemetry};
 use crate::ids::{NodeId, PacketId, PortId, QpId};
-use crate::kernel::{Kernel, queue_index};
+use crate::kernel::Kernel;
 use crate::marker::Marker;
 use crate::models::Models;
 use crate::observer::Observer;
@@ -26,10 +26,10 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     /// A frame has come in at `ingress` of a switch.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn forward<const KIND: u8>(&mut self, ingress: PortId, id: PacketId) {
-        let node = self.ports[ingress.index()].node;
-        let Some(out) = self.egress_port::<KIND>(node, id) else {
+        let Some(out) = self.egress_port::<KIND>(ingress, id) else {
             return self.drop_frame(ingress, id);
         };
+        let node = self.ports[out.index()].node;
         let packet = self.packets.get_mut(id);
         packet.hop = packet.hop.saturating_add(1);
         let (priority, bytes) = (packet.priority, packet.bytes);
@@ -42,7 +42,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             let buffers = &self.models.buffers;
             let switch = &mut self.switches[node.index()];
             let share = &self.buffer_ports[ingress.index()];
-            let held = &mut self.buffer_queues[queue_index(ingress, priority)];
+            let held = &mut self.buffer_queues[(ingress, priority)];
             if !buffers.admit(switch, share, held, bytes) {
                 return self.drop_frame(ingress, id);
             }
@@ -69,7 +69,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
 
     /// Which port a frame leaves by: from the kept path of its flow, or from the router.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
-    fn egress_port<const KIND: u8>(&mut self, node: NodeId, id: PacketId) -> Option<PortId> {
+    fn egress_port<const KIND: u8>(&mut self, ingress: PortId, id: PacketId) -> Option<PortId> {
         let packet = self.packets.get(id);
         let kept = M::Router::PER_FLOW && packet.epoch == self.route_epoch && (packet.hop as usize) < CACHED_HOPS;
         if kept && (KIND != ANY || packet.qp().is_some()) {
@@ -78,7 +78,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             let port = paths.port(is_data, packet.hop);
             return port.is_some().then_some(port);
         }
-        self.ask_router(node, id)
+        self.ask_router(self.ports[ingress.index()].node, id)
     }
 
     fn ask_router(&mut self, node: NodeId, id: PacketId) -> Option<PortId> {
@@ -105,7 +105,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn enqueue(&mut self, port: PortId, priority: u8, id: PacketId) {
         let bytes = self.packets.get(id).bytes as u64;
-        let queue = &mut self.queues[queue_index(port, priority)];
+        let queue = &mut self.queues[(port, priority)];
         queue.frames.push(&mut self.packets, id);
         queue.bytes += bytes;
         let state = &mut self.ports[port.index()];
@@ -115,7 +115,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
 
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn dequeue(&mut self, port: PortId, priority: u8) -> Option<PacketId> {
-        let queue = &mut self.queues[queue_index(port, priority)];
+        let queue = &mut self.queues[(port, priority)];
         let id = queue.frames.pop(&self.packets)?;
         let packet = self.packets.get(id);
         let bytes = packet.bytes as u64;
@@ -129,7 +129,8 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     }
 
     /// Sends the next frame of a switch port, if it is idle and has one that is not paused.
-    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    // Not inlined: see `transmit`.
+    #[inline(never)]
     pub(crate) fn try_send_switch(&mut self, port: PortId) {
         let busy = self.is_busy(port);
         let state = &mut self.ports[port.index()];
@@ -168,14 +169,14 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         if KIND != ACK {
             self.append_telemetry(port, id);
         }
-        self.transmit(port, id);
+        self.transmit(port, id, self.ports[port.index()].occupied != 0);
     }
 
     /// A frame leaves: its buffer is given back, it may be marked, and its sender may go on.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn leave_buffer_marked(&mut self, port: PortId, priority: u8, id: PacketId) {
         let ingress = self.give_back(port, id, priority);
-        let left_behind = self.queues[queue_index(port, priority)].bytes;
+        let left_behind = self.queues[(port, priority)].bytes;
         let marker_port = &mut self.marker_ports[port.index()];
         let position = self.models.marker.position(marker_port);
         let marks = self.models.marker.marks(marker_port, left_behind);
@@ -210,7 +211,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         self.models.buffers.release(
             &mut self.switches[node.index()],
             &self.buffer_ports[ingress.index()],
-            &mut self.buffer_queues[queue_index(ingress, priority)],
+            &mut self.buffer_queues[(ingress, priority)],
             packet.bytes,
         );
         ingress
@@ -222,12 +223,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             return;
         }
         let state = &self.ports[port.index()];
-        let hop = IntHop {
-            at: self.clock.now(),
-            tx_bytes: state.sent_bytes,
-            rate: self.fabric.port(port).rate,
-            queue: state.backlog,
-        };
+        let hop = IntHop { at: self.clock.now(), tx_bytes: state.sent_bytes, rate: state.rate, queue: state.backlog };
         self.packets.push_hop(id, self.models.telemetry.record(hop, port));
     }
 
@@ -236,21 +232,30 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let bit = 1 << priority;
         if self.ports[ingress.index()].pausing & bit == 0 {
             self.ports[ingress.index()].pausing |= bit;
+            self.pausing += 1;
             self.send_pfc(ingress, priority, PacketKind::Pause);
         }
     }
 
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn resume_if_possible(&mut self, ingress: PortId, priority: u8) {
+        if self.pausing != 0 {
+            self.resume(ingress, priority);
+        }
+    }
+
+    #[cold]
+    fn resume(&mut self, ingress: PortId, priority: u8) {
         let bit = 1 << priority;
         let state = &mut self.ports[ingress.index()];
         if state.pausing & bit == 0 {
             return;
         }
         let switch = &self.switches[state.node.index()];
-        let held = &self.buffer_queues[queue_index(ingress, priority)];
+        let held = &self.buffer_queues[(ingress, priority)];
         if self.models.buffers.resumes(switch, &self.buffer_ports[ingress.index()], held) {
             state.pausing &= !bit;
+            self.pausing -= 1;
             self.send_pfc(ingress, priority, PacketKind::Resume);
         }
     }

@@ -291,7 +291,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let (has_motion, mtu) = (self.arena.get(value)[MOTION] != 0, u64::from(self.models.transport.mtu));
         let mut at = VALUE_HEADER;
         for_each_port!(self, id, port, {
-            self.queue_bounds[port.index()].reserved = self.arena.get(value)[at + LONGEST];
+            self.parking[port.index()].reserved = self.arena.get(value)[at + LONGEST];
             at += PORT_FIGURES;
         });
         for_each_qp!(self, id, qp, {

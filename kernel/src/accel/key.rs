@@ -109,7 +109,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
                 return None;
             }
             let state = &self.ports[port.index()];
-            key.put_all([info.rate.0, info.delay.0, u64::from(state.at_host) << 8 | u64::from(state.priorities)]);
+            key.put_all([info.rate.0, info.delay.0, u64::from(state.is_at_host()) << 8 | u64::from(state.priorities)]);
             let bytes = bytemuck::bytes_of(&self.buffer_ports[port.index()]);
             key.put_all(bytes.chunks(8).map(|chunk| {
                 let mut word = [0; 8];

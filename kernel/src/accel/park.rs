@@ -12,12 +12,13 @@ use crate::buffer::BufferManager;
 use crate::cca::CongestionControl;
 use crate::event::{CCA_TIMERS, Clock, Event, EventKey};
 use crate::ids::{NodeId, PartitionId, PortId, QpId};
-use crate::kernel::{CcaState, Kernel, queue_index};
+use crate::kernel::{CcaState, Kernel};
 use crate::lane::{Lanes, Merge};
 use crate::log::debug;
 use crate::models::Models;
 use crate::observer::Observer;
 use crate::packet::{Packet, PacketList};
+use crate::port::IN_LANE;
 use crate::qp::Qp;
 use crate::queue::EventQueue;
 use crate::router::Router;
@@ -203,7 +204,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             self.on_wire -= self.shelve(own);
             self.wakes -= usize::from(self.events.pending(self.timers.timer(Event::Wake(port))).is_some());
             for priority in 0..PRIORITIES as u8 {
-                let queue = &mut self.queues[queue_index(port, priority)];
+                let queue = &mut self.queues[(port, priority)];
                 let waiting = core::mem::replace(&mut queue.frames, PacketList::EMPTY);
                 self.shelve(waiting);
             }
@@ -218,12 +219,11 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         });
     }
 
-    /// Ports of a partition whose transmitters are at work, and that are in a lane for that.
+    /// Ports of a partition that are in a lane of transmissions.
     fn ports_sending(&self, id: PartitionId) -> usize {
         let mut sending = 0;
         for_each_port!(self, id, port, {
-            let has_timer = || self.events.pending(self.timers.timer(Event::TxDone(port))).is_some();
-            sending += usize::from(self.is_busy(port) && !has_timer());
+            sending += usize::from(self.ports[port.index()].awaits_done == IN_LANE);
         });
         sending
     }
@@ -342,7 +342,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         for_each_port!(self, id, port, {
             let entries = core::array::from_fn(|i| self.arena.get(ledger)[at + i]);
             self.advance_port(port, entries, share, by_flow);
-            self.ports[port.index()].skipped += time;
+            self.parking[port.index()].skipped += time;
             at += PORT_ENTRIES;
         });
         for_each_qp!(self, id, qp, {
@@ -518,17 +518,17 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     pub(super) fn measure_queues(&mut self, id: PartitionId) {
         for_each_port!(self, id, port, {
             let state = &mut self.ports[port.index()];
-            let longest = &mut self.queue_bounds[port.index()].longest;
+            let longest = &mut self.parking[port.index()].longest;
             *longest = state.max_queue.max(*longest);
             // Those of hosts are not measured at all.
-            state.max_queue = if state.at_host == 0 { state.backlog } else { 0 };
+            state.max_queue = if !state.is_at_host() { state.backlog } else { 0 };
         });
     }
 
     /// As [`is_calm`](Self::is_calm), if queues do not become longer than they have been since they were measured.
     pub(crate) fn stays_calm(&mut self, id: PartitionId) -> bool {
         for_each_port!(self, id, port, {
-            self.queue_bounds[port.index()].reserved = self.ports[port.index()].max_queue;
+            self.parking[port.index()].reserved = self.ports[port.index()].max_queue;
         });
         self.is_calm(id)
     }
@@ -555,7 +555,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     /// Sets aside what a parked partition may come to have in switches, or gives it back.
     fn reserve(&mut self, id: PartitionId, is_parking: bool) {
         for_each_port!(self, id, port, {
-            let bytes = self.queue_bounds[port.index()].reserved;
+            let bytes = self.parking[port.index()].reserved;
             let reserve = &mut self.reserve[self.ports[port.index()].node.index()];
             *reserve = if is_parking { *reserve + bytes } else { *reserve - bytes };
         });

@@ -52,7 +52,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     pub(super) fn may_follow(&mut self, id: PartitionId, leader: PartitionId) -> bool {
         let (mut next, mut followed) = (self.first_port(id), self.first_port(leader));
         while let (Some(port), Some(of)) = (next, followed) {
-            self.queue_bounds[port.index()].reserved = self.ports[of.index()].max_queue;
+            self.parking[port.index()].reserved = self.ports[of.index()].max_queue;
             (next, followed) = (self.next_port(port), self.next_port(of));
         }
         self.is_calm(id)
@@ -71,7 +71,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             let start = self.arena.get(self.partitions.get(follower).parked.before);
             let port = PortId(start[start[3] as usize + counts(start).0 + number as usize] as u32);
             let node = self.ports[port.index()].node;
-            let reserved = &mut self.queue_bounds[port.index()].reserved;
+            let reserved = &mut self.parking[port.index()].reserved;
             let more = max_queue - core::mem::replace(reserved, max_queue);
             self.reserve[node.index()] += more;
             calm &= self.is_calm_at(node);
@@ -187,7 +187,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         for number in 0..ports {
             let port = port(self, number);
             self.play_port(port, after, VALUE_HEADER + number * PORT_FIGURES);
-            self.ports[port.index()].skipped += parked.until.min(self.now()).since(parked.since);
+            self.parking[port.index()].skipped += parked.until.min(self.now()).since(parked.since);
         }
         let figures = VALUE_HEADER + ports * PORT_FIGURES;
         for number in 0..qps {

@@ -17,7 +17,7 @@ use crate::buffer::BufferManager;
 use crate::cca::{CongestionControl, IntHop, MAX_INT_HOPS, Origin, Telemetry};
 use crate::event::{CCA_TIMERS, Event, EventKey, Tie};
 use crate::ids::{PacketId, PartitionId, PortId, QpId};
-use crate::kernel::{BufferQueue, CcaState, Kernel, LossLink, MarkerPort, queue_index};
+use crate::kernel::{BufferQueue, CcaState, Kernel, LossLink, MarkerPort};
 use crate::lane::Merge;
 use crate::marker::Marker;
 use crate::models::Models;
@@ -264,7 +264,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             let used = self.used_priorities(port).count_ones() as usize;
             // Bytes and frames of a queue, and what is held at the other end.
             policies += used * (2 + pod_words::<BufferQueue<M>>());
-            policies += usize::from(self.ports[port.index()].lossy) * pod_words::<LossLink<M>>();
+            policies += usize::from(self.fabric.port(port).loss != 0) * pod_words::<LossLink<M>>();
         });
         let hops = if self.models.telemetry_needed() { MAX_INT_HOPS * HOP_WORDS } else { 0 };
         let items = self.most_items(id);
@@ -400,9 +400,9 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let mut phase = self.clock.now().0 % time_unit.0;
         carry.word(&mut phase);
         for priority in 0..PRIORITIES as u8 {
-            let bytes = &mut self.queues[queue_index(port, priority)].bytes;
+            let bytes = &mut self.queues[(port, priority)].bytes;
             // What this port's frames hold at the other end.
-            let held = &mut self.buffer_queues[queue_index(info.peer, priority)];
+            let held = &mut self.buffer_queues[(info.peer, priority)];
             let mut to = *held;
             if used >> priority & 1 != 0 {
                 carry.word(bytes);
@@ -424,9 +424,8 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let peer = self.fabric.port(port).peer;
         let nothing: BufferQueue<M> = Zeroable::zeroed();
         let is_used = |priority: u8| {
-            let held = &self.buffer_queues[queue_index(peer, priority)];
-            self.queues[queue_index(port, priority)].bytes != 0
-                || bytemuck::bytes_of(held) != bytemuck::bytes_of(&nothing)
+            let held = &self.buffer_queues[(peer, priority)];
+            self.queues[(port, priority)].bytes != 0 || bytemuck::bytes_of(held) != bytemuck::bytes_of(&nothing)
         };
         priorities(u8::MAX).filter(|priority| is_used(*priority)).fold(0, |bits, priority| bits | 1 << priority)
     }
@@ -483,7 +482,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
 
     fn store_queues(&mut self, store: &mut Store<'_>, port: PortId) -> Option<()> {
         for priority in priorities(self.ports[port.index()].occupied) {
-            let frames = &self.queues[queue_index(port, priority)].frames;
+            let frames = &self.queues[(port, priority)].frames;
             let mut count = frames.iter(&self.packets).count() as u64;
             store.word(&mut count);
             let mut next = frames.head();
@@ -611,7 +610,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         for_each_port!(self, id, port, {
             if self.ports[port.index()].occupied != 0 {
                 for priority in 0..PRIORITIES as u8 {
-                    frames -= self.queues[queue_index(port, priority)].frames.iter(&self.packets).count();
+                    frames -= self.queues[(port, priority)].frames.iter(&self.packets).count();
                 }
             }
         });
@@ -693,6 +692,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             self.load_nic(load, port);
             self.ports[port.index()].idle_from = EventKey::default();
             self.ports[port.index()].awaits_done = 0;
+            self.ports[port.index()].next_done = PortId::NONE.0;
         }
         for qp in members.all_qps() {
             self.carry_queue_pair(load, qp);
@@ -716,7 +716,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             load.word(&mut count);
             for _ in 0..count {
                 let frame = self.load_frame(load, members);
-                self.queues[queue_index(port, priority)].frames.push(&mut self.packets, frame);
+                self.queues[(port, priority)].frames.push(&mut self.packets, frame);
             }
         }
     }
@@ -771,8 +771,6 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
                     let state = &mut self.ports[port.index()];
                     state.idle_from = key;
                     if state.may_send_more(&self.nics[port.index()]) {
-                        state.waited |= 1;
-                        state.awaits_done = 1;
                         self.put_back_tx_done(port, &mut merge);
                     }
                     key = self.ports[port.index()].idle_from;
@@ -821,8 +819,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let Kernel { lanes, ports, partitions, .. } = self;
         let elder = |port: &Port| port.partition.is_some().then(|| partitions.get(port.partition).elder);
         if !lanes.merge_port(ports, port, merge, elder) {
-            let key = self.ports[port.index()].idle_from;
-            self.schedule(Event::TxDone(port), key);
+            self.set_tx_done_timer(port);
         }
     }
 }
