@@ -386,9 +386,8 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
     /// # Panics
     /// If there is no such port.
     pub fn port_stats(&self, port: PortId) -> PortStats {
-        let stats = self.ports[port.index()].stats();
         let parking = self.parking.get(port.index()).copied().unwrap_or_default();
-        PortStats { max_queue: stats.max_queue.max(parking.longest), skipped: parking.skipped, ..stats }
+        self.ports[port.index()].stats(&parking)
     }
 
     /// What acceleration has done so far.

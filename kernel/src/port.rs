@@ -184,16 +184,16 @@ impl Port {
         (self.idle_from, Due::tx_done(self.is_at_host()))
     }
 
-    pub(crate) fn stats(&self) -> PortStats {
+    pub(crate) fn stats(&self, parking: &Parking) -> PortStats {
         PortStats {
             frames: self.sent_frames,
             bytes: self.sent_bytes,
-            max_queue: self.max_queue,
+            max_queue: self.max_queue.max(parking.longest),
             marks: self.marks,
             pauses: self.pauses,
             drops: self.drops,
             queue_byte_ns: self.queue_byte_ns,
-            skipped: Span::ZERO,
+            skipped: parking.skipped,
         }
     }
 

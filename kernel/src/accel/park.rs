@@ -521,7 +521,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             let longest = &mut self.parking[port.index()].longest;
             *longest = state.max_queue.max(*longest);
             // Those of hosts are not measured at all.
-            state.max_queue = if !state.is_at_host() { state.backlog } else { 0 };
+            state.max_queue = if state.is_at_host() { 0 } else { state.backlog };
         });
     }
 
