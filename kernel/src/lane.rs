@@ -22,8 +22,9 @@ use crate::units::{SimTime, Span};
 use bytemuck::{Pod, Zeroable};
 use core::hint::select_unpredictable;
 
-/// Lanes in all. Finding the earliest head looks at each one in use.
-const LANES: usize = 16;
+/// Lanes in all. Finding the earliest head looks at each one in use. Microcontrollers have little memory for them, and
+/// few kinds of links.
+const LANES: usize = if cfg!(target_pointer_width = "64") { 16 } else { 8 };
 
 /// Most ports that are passed on the way to the place of one in its lane.
 const MOST_STEPS: usize = 16;
@@ -119,6 +120,9 @@ pub(crate) struct Lanes {
     lanes: [Lane; LANES],
     /// Lanes in use; the rest are empty.
     used: usize,
+    /// The lane whose head is due first, and when. It is looked for as soon as a head changes, long before anybody
+    /// asks: what is next cannot be guessed, so it should be known early.
+    first: (usize, EventKey),
 }
 
 impl Lanes {
@@ -128,18 +132,25 @@ impl Lanes {
         due: [Due::FRAME; LANES],
         lanes: [Lane { kind: LaneKind::Arrival, delay: Span::MAX, head: NONE, tail: NONE }; LANES],
         used: 0,
+        first: (0, EventKey::NEVER),
     };
 
     /// The lane whose head is due first, and when.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn first(&self) -> (usize, EventKey) {
+        self.first
+    }
+
+    /// Looks for the first of all heads.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    fn find_first(&mut self) {
         let (mut lane, mut least) = self.first_of_four(0);
         let mut four = 4;
         while four < self.used {
             (lane, least) = earlier((lane, least), self.first_of_four(four));
             four += 4;
         }
-        (lane, EventKey { at: least, tie: self.tie[lane % LANES] })
+        self.first = (lane, EventKey { at: least, tie: self.tie[lane % LANES] });
     }
 
     /// The first of four lanes from `first` on: a knock-out, as two comparisons at a time take less than one by one.
@@ -154,6 +165,7 @@ impl Lanes {
         self.at[lane] = key.at;
         self.tie[lane] = key.tie;
         self.due[lane] = due;
+        self.find_first();
     }
 
     /// What the head of a lane is.
@@ -189,6 +201,7 @@ impl Lanes {
         self.rotate(self.used, lane);
         self.used += 1;
         self.lanes[lane] = Lane { kind, delay, head: NONE, tail: NONE };
+        self.find_first();
         Some(lane)
     }
 
@@ -240,12 +253,23 @@ impl Lanes {
         id
     }
 
-    /// A transmission begins. Nothing waits for its end yet: the port only keeps in mind where it would be in its lane.
+    /// A transmission begins. If something waits for its end, its port enters the lane; if not, it only keeps in mind
+    /// where it would be.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
-    pub(crate) fn begin(&self, lane: usize, port: &mut Port) {
-        let Lane { head, tail, .. } = self.lanes[lane];
-        port.done_lane = lane as u8;
-        port.next_done = select_unpredictable(head == NONE, NONE, tail);
+    pub(crate) fn begin(&mut self, lane: usize, ports: &mut [Port], port: PortId, waits: bool) {
+        let state = &mut ports[port.index()];
+        state.done_lane = lane as u8;
+        if !waits {
+            let Lane { head, tail, .. } = self.lanes[lane];
+            state.next_done = select_unpredictable(head == NONE, NONE, tail);
+            return;
+        }
+        state.awaits_done = IN_LANE;
+        state.next_done = NONE;
+        let head = state.head();
+        if let Some(tail) = self.append(lane, port.0, head) {
+            ports[tail as usize].next_done = port.0;
+        }
     }
 
     /// Puts a port whose transmission is under way into its lane. Its place is not far from the tail that the lane had
@@ -445,6 +469,7 @@ impl Lanes {
             packets.change_from(PacketId(lane.head), |packet| packet.arrival.tie = changed(packet.arrival.tie));
             *tie = if lane.head == NONE { Tie::LAST } else { packets.get(PacketId(lane.head)).arrival.tie };
         }
+        self.find_first();
     }
 }
 
@@ -591,8 +616,7 @@ mod tests {
         for nth in 0..ports.len() {
             clock.advance(EventKey { at: SimTime(nth as u64 / 2), tie: Tie(nth as u64) });
             ports[nth].idle_from = clock.issue(time);
-            lanes.begin(lane, &mut ports[nth]);
-            assert!(!waits(nth) || lanes.insert_port(lane, ports, PortId(nth as u32)));
+            lanes.begin(lane, ports, PortId(nth as u32), waits(nth));
         }
         lane
     }

@@ -46,11 +46,8 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         self.on_wire += 1;
         self.observer.transmit(self.clock.now(), port, packet);
         match self.lanes.hinted(hints.tx_done, LaneKind::TxDone, time) {
-            Some(lane) => self.lanes.begin(lane, state),
-            None => self.find_tx_done_lane(port, bytes, time),
-        }
-        if waits {
-            self.wait_for(port);
+            Some(lane) => self.lanes.begin(lane, self.ports, port, waits),
+            None => self.find_tx_done_lane(port, bytes, time, waits),
         }
         if crosses {
             return self.depart(id);
@@ -63,11 +60,12 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
 
     /// The lane is not the one of the last transmission of that size, or there is none.
     #[cold]
-    fn find_tx_done_lane(&mut self, port: PortId, bytes: u32, time: Span) {
+    fn find_tx_done_lane(&mut self, port: PortId, bytes: u32, time: Span, waits: bool) {
         if let Some(lane) = self.lanes.find(LaneKind::TxDone, time) {
-            let state = &mut self.ports[port.index()];
-            state.lane_hints(bytes).tx_done = lane as u8;
-            self.lanes.begin(lane, state);
+            self.ports[port.index()].lane_hints(bytes).tx_done = lane as u8;
+            self.lanes.begin(lane, self.ports, port, waits);
+        } else if waits {
+            self.set_tx_done_timer(port);
         }
     }
 
