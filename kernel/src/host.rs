@@ -132,7 +132,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         debug!("{} ps: flow {} starts", now.0, flow.0);
         self.observer.flow_started(now, flow);
         self.observer.queue_pair_opened(now, qp, &self.qps.slots[qp.index()].data_key(0));
-        if !self.fabric.port(port).is_up() {
+        if !self.ports[port.index()].is_up() {
             self.restart_timeout(qp);
         }
         self.try_send_host(port);
@@ -622,7 +622,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let now = self.clock.now();
         let slot = &mut self.qps.slots[qp.index()];
         // With nothing under way there is nothing to wait for, unless a dead link keeps the flow from sending.
-        if slot.in_flight() == 0 && self.fabric.port(slot.port).is_up() {
+        if slot.in_flight() == 0 && self.ports[slot.port.index()].is_up() {
             return;
         }
         if now < slot.deadline {

@@ -269,7 +269,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         frame.set_kind(kind);
         let id = self.new_frame(frame);
         self.pfc_frames += 1;
-        if !self.fabric.port(port).is_up() {
+        if !self.ports[port.index()].is_up() {
             return self.drop_frame(port, id);
         }
         self.trespass(port, None);

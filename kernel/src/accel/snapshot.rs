@@ -296,7 +296,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         });
         for_each_port!(self, id, port, {
             let state = &self.ports[port.index()];
-            if state.paused | state.pausing != 0 || !self.fabric.port(port).is_up() {
+            if state.paused | state.pausing != 0 || !state.is_up() {
                 return false;
             }
         });
