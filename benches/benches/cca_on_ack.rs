@@ -3,7 +3,8 @@
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
 use wormhole_benches::RATE;
-use wormhole_kernel::cca::{Ack, CcaOut, CongestionControl, FlowFacts, IntHop, MAX_INT_HOPS};
+use wormhole_kernel::cca::{Ack, CcaOut, CongestionControl, FlowFacts};
+use wormhole_kernel::telemetry::{IntHop, MAX_INT_HOPS};
 use wormhole_kernel::{SimTime, Span};
 use wormhole_models::cca::{
     AnyCca, Dcqcn, DcqcnConfig, Dctcp, DctcpConfig, FixedWindow, FixedWindowConfig, Hpcc, HpccConfig, Swift,

@@ -1,13 +1,10 @@
 //! Congestion control: a read-only algorithm shared by flows, and plain-data state per flow.
 
 use crate::event::CCA_TIMERS;
-use crate::ids::PortId;
 use crate::model::ModelId;
+use crate::telemetry::IntHop;
 use crate::units::{BitRate, SimTime, Span};
 use bytemuck::{Pod, Zeroable};
-
-/// Switch hops that fit in a packet's telemetry (the INT header of HPCC, SIGCOMM'19, has five).
-pub const MAX_INT_HOPS: usize = 5;
 
 /// What a flow may send, decided by its congestion control.
 #[repr(C)]
@@ -39,20 +36,6 @@ pub struct FlowFacts {
     pub bdp: u64,
     /// Largest payload of a packet, in bytes.
     pub mtu: u32,
-}
-
-/// One switch hop's telemetry (HPCC, section 3.1): the state of the egress port as the packet leaves it.
-#[repr(C)]
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Pod, Zeroable)]
-pub struct IntHop {
-    /// When the packet left, as far as the header can tell.
-    pub at: SimTime,
-    /// Bytes the port had sent before this packet.
-    pub tx_bytes: u64,
-    /// Rate of the port.
-    pub rate: BitRate,
-    /// Bytes the packet left behind in the port's queues.
-    pub queue: u64,
 }
 
 /// What the congestion control learns from an ACK or NACK.
@@ -152,55 +135,5 @@ pub trait CongestionControl {
     /// `state`, to what it would have become, bit for bit. All states are relative.
     fn coast(&self, state: &mut Self::State, before: &Self::State, rounds: u64) {
         let _ = (state, before, rounds);
-    }
-}
-
-/// Telemetry as switches write it.
-///
-/// Who depends on it: the switch, once per telemetry-carrying packet and hop. It stands apart from the
-/// congestion control because the header's units belong to the fabric.
-pub trait Telemetry {
-    /// Part of every memo key.
-    fn id(&self) -> ModelId;
-
-    /// What the header holds of a hop: `hop` as the switch sees it, in full precision.
-    fn record(&self, hop: IntHop, port: PortId) -> IntHop;
-
-    /// What the header rounds clock and byte counter down to.
-    fn units(&self) -> (Span, u64);
-
-    /// A record's clock and counter as distances back from `origin`, a record of the same port that is not older.
-    fn relative(&self, record: IntHop, origin: &IntHop) -> IntHop;
-
-    /// The inverse of [`relative`](Self::relative), at any origin.
-    fn absolute(&self, relative: IntHop, origin: &IntHop) -> IntHop;
-}
-
-/// Telemetry in full precision.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ExactTelemetry;
-
-impl Telemetry for ExactTelemetry {
-    fn id(&self) -> ModelId {
-        ModelId { name: "int-exact", version: 1, config: 0 }
-    }
-
-    #[inline(always)]
-    fn record(&self, hop: IntHop, _port: PortId) -> IntHop {
-        hop
-    }
-
-    fn units(&self) -> (Span, u64) {
-        (Span(1), 1)
-    }
-
-    fn relative(&self, record: IntHop, origin: &IntHop) -> IntHop {
-        let at = SimTime(origin.at.0.wrapping_sub(record.at.0));
-        IntHop { at, tx_bytes: origin.tx_bytes.wrapping_sub(record.tx_bytes), ..record }
-    }
-
-    // Distances back from an origin: measuring them twice gives the record again.
-    fn absolute(&self, relative: IntHop, origin: &IntHop) -> IntHop {
-        self.relative(relative, origin)
     }
 }

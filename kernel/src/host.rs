@@ -19,6 +19,7 @@ use crate::qp::{CACHED_HOPS, Paths, QpState};
 use crate::queue::EventQueue;
 use crate::router::{RouteKey, Router};
 use crate::scheduler::CONTROL_PRIORITY;
+use crate::telemetry::{IntHop, MAX_INT_HOPS};
 use crate::timing::LinkTiming;
 use crate::transport::Transport;
 use crate::units::{SimTime, Span};
@@ -458,13 +459,14 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         } else if !transport.ns3_quirks {
             slot.snd_nxt = slot.snd_nxt.max(slot.snd_una);
         }
+        let mut hops = [IntHop::default(); MAX_INT_HOPS];
         let ack = Ack {
             now,
             acked: packet.seq,
             snd_nxt: slot.snd_nxt,
             marked: packet.is_marked(),
             rtt: now.since(packet.sent),
-            hops: self.packets.hops(id),
+            hops: self.headers.read(&self.models.telemetry, id, packet, &mut hops),
             hop_count: packet.int_hops as usize,
         };
         let mut out = CcaOut::new(slot.control);

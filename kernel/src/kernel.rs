@@ -18,7 +18,7 @@ use crate::accel::partition::Partitions;
 use crate::accel::playback::Twins;
 use crate::accel::{Acceleration, Looks, Skipped};
 use crate::buffer::BufferManager;
-use crate::cca::{CongestionControl, MAX_INT_HOPS, SendControl};
+use crate::cca::{CongestionControl, SendControl};
 use crate::error::{CapacityError, Error};
 use crate::event::{Clock, Event, EventKey, Tie, TimerMap};
 use crate::fabric::{Fabric, FabricSize, LinkSpec, NodeKind};
@@ -41,6 +41,7 @@ use crate::ring::Ring;
 use crate::router::{RouteKey, Router};
 use crate::scheduler::PRIORITIES;
 use crate::shard::Shard;
+use crate::telemetry::{Headers, MAX_INT_HOPS, Telemetry};
 use crate::timing::LinkTiming;
 use crate::transport::Transport;
 use crate::units::{PS_PER_S, SimTime, Span, quotient};
@@ -133,6 +134,7 @@ pub(crate) type SwitchState<M> = <<M as Models>::Buffers as BufferManager>::Swit
 pub(crate) type BufferPort<M> = <<M as Models>::Buffers as BufferManager>::Port;
 pub(crate) type BufferQueue<M> = <<M as Models>::Buffers as BufferManager>::Queue;
 pub(crate) type MarkerPort<M> = <<M as Models>::Marker as Marker>::Port;
+pub(crate) type IntRecord<M> = <<M as Models>::Telemetry as Telemetry>::Record;
 pub(crate) type LossLink<M> = <<M as Models>::Loss as LossModel>::Link;
 pub(crate) type CcaState<M> = <<M as Models>::Cca as CongestionControl>::State;
 
@@ -158,6 +160,7 @@ pub struct Kernel<'a, M: Models, O: Observer = ()> {
     pub(crate) marker_ports: &'a mut [MarkerPort<M>],
     pub(crate) loss_links: &'a mut [LossLink<M>],
     pub(crate) packets: PacketPool<'a>,
+    pub(crate) headers: Headers<'a, IntRecord<M>>,
     pub(crate) flows: FlowQueue<'a>,
     pub(crate) qps: QpTable<'a, CcaState<M>>,
     pub(crate) inputs: Inputs<'a>,
@@ -234,7 +237,8 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
             + words_for::<SwitchState<M>>(size.nodes)
             + words_for::<MarkerPort<M>>(ports)
             + words_for::<LossLink<M>>(size.links)
-            + PacketPool::words(limits.packets, models.telemetry_needed())
+            + PacketPool::words(limits.packets)
+            + Headers::<IntRecord<M>>::words(limits.packets, models.telemetry_needed())
             + FlowQueue::words(limits.queued_flows)
             + QpTable::<CcaState<M>>::words(limits.active_flows)
             + Inputs::words(limits.inputs)
@@ -289,7 +293,8 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
             switches: carver.take(nodes.len())?,
             marker_ports: carver.take(ports)?,
             loss_links: carver.take(links.len())?,
-            packets: PacketPool::carve(carver, limits.packets, telemetry)?,
+            packets: PacketPool::carve(carver, limits.packets)?,
+            headers: Headers::carve(carver, limits.packets, telemetry)?,
             flows: FlowQueue::carve(carver, limits.queued_flows)?,
             qps: QpTable::carve(carver, limits.active_flows)?,
             inputs: Inputs::carve(carver, limits.inputs)?,

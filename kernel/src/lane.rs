@@ -588,7 +588,7 @@ mod tests {
     #[test]
     fn heads_come_out_in_order_over_all_lanes() {
         let mut words = [0u64; 512];
-        let mut packets = PacketPool::carve(&mut Carver::new(&mut words), 60, false).unwrap();
+        let mut packets = PacketPool::carve(&mut Carver::new(&mut words), 60).unwrap();
         let (mut lanes, mut clock) = (Lanes::EMPTY, Clock::default());
         for round in 0..10 {
             for delay in [300, 100, 200, 100] {
@@ -652,7 +652,7 @@ mod tests {
     #[test]
     fn lanes_run_out_and_empty_ones_are_used_again() {
         let mut words = [0u64; 512];
-        let mut packets = PacketPool::carve(&mut Carver::new(&mut words), 60, false).unwrap();
+        let mut packets = PacketPool::carve(&mut Carver::new(&mut words), 60).unwrap();
         let (mut lanes, mut clock) = (Lanes::EMPTY, Clock::default());
         for delay in 1..=LANES as u64 {
             assert!(send(&mut lanes, &mut packets, &mut clock, delay, 0));

@@ -33,6 +33,7 @@ pub mod scheduler;
 pub mod shard;
 mod sort;
 mod switch;
+pub mod telemetry;
 pub mod timing;
 pub mod transport;
 pub mod units;

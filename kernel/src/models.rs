@@ -1,12 +1,13 @@
 //! The type family: every pluggable part of the kernel, behind one type parameter.
 
 use crate::buffer::BufferManager;
-use crate::cca::{CongestionControl, Telemetry};
+use crate::cca::CongestionControl;
 use crate::marker::{LossModel, Marker};
 use crate::nic::Nic;
 use crate::queue::EventQueue;
 use crate::router::Router;
 use crate::scheduler::EgressScheduler;
+use crate::telemetry::Telemetry;
 use crate::timing::LinkTiming;
 use crate::transport::Transport;
 

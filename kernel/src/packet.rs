@@ -3,7 +3,6 @@
 //! A frame is in exactly one place: a queue of a port, the lane of a link, or the receiver's hands. So lists are
 //! threaded through the frames and need no memory of their own.
 
-use crate::cca::{IntHop, MAX_INT_HOPS};
 use crate::error::CapacityError;
 use crate::event::EventKey;
 use crate::ids::{PacketId, PortId, QpId};
@@ -125,12 +124,9 @@ impl Packet {
     }
 }
 
-/// All frames of the fabric, and their telemetry.
+/// All frames of the fabric.
 pub(crate) struct PacketPool<'a> {
     packets: &'a mut [Packet],
-    /// [`MAX_INT_HOPS`] records a packet, and as many that nobody reads.
-    /// Empty if no congestion control reads telemetry.
-    hops: &'a mut [[IntHop; MAX_INT_HOPS]],
     /// Slots ever used; those below it are in use or on the free list.
     used: u32,
     free: PacketList,
@@ -138,22 +134,12 @@ pub(crate) struct PacketPool<'a> {
 }
 
 impl<'a> PacketPool<'a> {
-    pub(crate) const fn words(packets: usize, telemetry: bool) -> usize {
-        words_for::<Packet>(packets) + words_for::<[IntHop; MAX_INT_HOPS]>(Self::rows(packets, telemetry))
+    pub(crate) const fn words(packets: usize) -> usize {
+        words_for::<Packet>(packets)
     }
 
-    const fn rows(packets: usize, telemetry: bool) -> usize {
-        if telemetry { packets + 1 } else { 0 }
-    }
-
-    pub(crate) fn carve(carver: &mut Carver<'a>, packets: usize, telemetry: bool) -> Result<Self, CapacityError> {
-        Ok(PacketPool {
-            packets: carver.take(packets)?,
-            hops: carver.take(Self::rows(packets, telemetry))?,
-            used: 0,
-            free: PacketList::EMPTY,
-            live: 0,
-        })
+    pub(crate) fn carve(carver: &mut Carver<'a>, packets: usize) -> Result<Self, CapacityError> {
+        Ok(PacketPool { packets: carver.take(packets)?, used: 0, free: PacketList::EMPTY, live: 0 })
     }
 
     #[cfg_attr(target_pointer_width = "64", inline(always))]
@@ -238,35 +224,6 @@ impl<'a> PacketPool<'a> {
             next = PacketId(packet.next);
         }
     }
-
-    /// Whether any packet has telemetry.
-    #[cfg_attr(target_pointer_width = "64", inline(always))]
-    pub(crate) fn have_telemetry(&self) -> bool {
-        !self.hops.is_empty()
-    }
-
-    /// Appends telemetry to a packet that has it. When the header is full, records wrap around (as in HPCC's INT
-    /// header) and the count tells. Which packets have it is hard to guess, so this is no branch: the others' is
-    /// written to where nobody reads it.
-    #[cfg_attr(target_pointer_width = "64", inline(always))]
-    pub(crate) fn push_hop(&mut self, id: PacketId, hop: IntHop) {
-        let nobody = self.packets.len();
-        let packet = &mut self.packets[id.index()];
-        let row = select_unpredictable(packet.telemetry != 0, id.index(), nobody);
-        self.hops[row][packet.int_hops as usize % MAX_INT_HOPS] = hop;
-        packet.int_hops = packet.int_hops.saturating_add(packet.telemetry);
-    }
-
-    /// Sets one record of a packet's telemetry, which counts it already.
-    pub(crate) fn set_hop(&mut self, id: PacketId, hop: u8, record: IntHop) {
-        self.hops[id.index()][hop as usize % MAX_INT_HOPS] = record;
-    }
-
-    #[cfg_attr(target_pointer_width = "64", inline(always))]
-    pub(crate) fn hops(&self, id: PacketId) -> &[IntHop] {
-        let count = self.packets[id.index()].int_hops as usize;
-        if count == 0 { &[] } else { &self.hops[id.index()][..count.min(MAX_INT_HOPS)] }
-    }
 }
 
 /// A first-in first-out list of frames.
@@ -343,7 +300,7 @@ mod tests {
     #[test]
     fn slots_are_reused_and_lists_keep_order() {
         let mut words = [0u64; 64];
-        let mut pool = PacketPool::carve(&mut Carver::new(&mut words), 4, false).unwrap();
+        let mut pool = PacketPool::carve(&mut Carver::new(&mut words), 4).unwrap();
         let mut list = PacketList::EMPTY;
         for round in 0..3 {
             for seq in 0..4 {
@@ -359,19 +316,5 @@ mod tests {
             assert!(list.is_empty() && list.pop(&pool).is_none());
             assert_eq!(pool.available(), 4);
         }
-    }
-
-    #[test]
-    fn telemetry_wraps_and_counts() {
-        let mut words = [0u64; 128];
-        let mut pool = PacketPool::carve(&mut Carver::new(&mut words), 2, true).unwrap();
-        let (id, without) = (pool.insert(Packet { telemetry: 1, ..Packet::default() }), pool.insert(Packet::default()));
-        pool.push_hop(without, IntHop::default());
-        assert_eq!((pool.hops(without), pool.get(without).int_hops), (&[][..], 0));
-        for queue in 0..7 {
-            pool.push_hop(id, IntHop { queue, ..IntHop::default() });
-        }
-        let queues: heapless::Vec<u64, MAX_INT_HOPS> = pool.hops(id).iter().map(|h| h.queue).collect();
-        assert_eq!((queues.as_slice(), pool.get(id).int_hops), (&[5u64, 6, 2, 3, 4][..], 7));
     }
 }

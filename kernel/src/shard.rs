@@ -31,7 +31,6 @@
 //! A receiver does not hear that a sender has got its last acknowledgement. Who counts a drop or a time-out in any
 //! shard must run one kernel instead: packets that are sent twice may reach a receiver that should know of the end.
 
-use crate::cca::{IntHop, MAX_INT_HOPS};
 use crate::error::CapacityError;
 use crate::event::{EventKey, Place, Tie, TimerId};
 use crate::ids::{NodeId, PacketId, PortId, QpId};
@@ -41,6 +40,7 @@ use crate::models::Models;
 use crate::observer::Observer;
 use crate::packet::{Packet, PacketList, PacketPool};
 use crate::queue::EventQueue;
+use crate::telemetry::{IntHop, MAX_INT_HOPS, Telemetry};
 use crate::units::SimTime;
 use bytemuck::{Pod, Zeroable};
 
@@ -525,7 +525,7 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
             }
             let id = self.new_frame(Packet { arrival: *key, ..*frame });
             for (number, hop) in (0..frame.int_hops).zip(hops) {
-                self.packets.set_hop(id, number, *hop);
+                self.headers.set(id, number, self.models.telemetry.record(hop));
             }
             self.count_frame(frame, 1);
             let Some(shard) = &mut self.shard else { continue };
@@ -546,8 +546,7 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
             match shard.window.departures.add() {
                 Ok(departure) => {
                     departure.frame = Packet { arrival, ..frame };
-                    let hops = self.packets.hops(id);
-                    departure.hops[..hops.len()].copy_from_slice(hops);
+                    self.headers.read(&self.models.telemetry, id, &frame, &mut departure.hops);
                 }
                 Err(fault) => self.fail(fault),
             }

@@ -4,7 +4,6 @@
 //! it. The order of the steps is that of the reference model (ns-3 `SwitchNode::SendToDev`, `SwitchNotifyDequeue`).
 
 use crate::buffer::BufferManager;
-use crate::cca::{IntHop, Telemetry};
 use crate::ids::{NodeId, PacketId, PortId, QpId};
 use crate::kernel::Kernel;
 use crate::marker::Marker;
@@ -14,6 +13,7 @@ use crate::packet::{Packet, PacketKind};
 use crate::qp::CACHED_HOPS;
 use crate::router::{RouteKey, Router};
 use crate::scheduler::{CONTROL_PRIORITY, EgressScheduler};
+use crate::telemetry::{IntHop, Telemetry};
 use crate::transport::PFC_BYTES;
 
 /// What is known of the kind of a frame when code is generated: data, ACKs, and whatever it is. Which of them comes
@@ -219,12 +219,12 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
 
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn append_telemetry(&mut self, port: PortId, id: PacketId) {
-        if !self.packets.have_telemetry() {
+        if !self.headers.are_needed() {
             return;
         }
         let state = &self.ports[port.index()];
         let hop = IntHop { at: self.clock.now(), tx_bytes: state.sent_bytes, rate: state.rate, queue: state.backlog };
-        self.packets.push_hop(id, self.models.telemetry.record(hop, port));
+        self.headers.push(id, self.packets.get_mut(id), self.models.telemetry.record(&hop));
     }
 
     /// Asks the other end of `ingress` to pause a priority, unless it has been asked already.

@@ -13,10 +13,10 @@ use crate::telemetry::Ns3Telemetry;
 use crate::timing::Ns3Timing;
 use core::marker::PhantomData;
 use wormhole_kernel::buffer::BufferManager;
-use wormhole_kernel::cca::ExactTelemetry;
 use wormhole_kernel::marker::Marker;
 use wormhole_kernel::queue::Wheel;
 use wormhole_kernel::router::Router;
+use wormhole_kernel::telemetry::ExactTelemetry;
 use wormhole_kernel::timing::PsTiming;
 use wormhole_kernel::{BitRate, ModelSet, Models, Transport};
 

@@ -1,12 +1,14 @@
 //! The INT header of profile `ns3`.
 
-use wormhole_kernel::cca::{IntHop, Telemetry};
-use wormhole_kernel::ids::PortId;
+use bytemuck::{Pod, Zeroable};
 use wormhole_kernel::model::{ConfigHash, ModelId};
-use wormhole_kernel::units::{SimTime, Span};
+use wormhole_kernel::telemetry::{IntHop, Telemetry};
+use wormhole_kernel::units::{BitRate, SimTime, Span};
 
-/// Times wrap at 2^24 ns.
-pub const TIME_MODULUS_NS: u64 = 1 << 24;
+/// The clock has 24 bits of nanoseconds.
+const TIME_BITS: u32 = 24;
+/// Where it wraps.
+pub const TIME_MODULUS_NS: u64 = 1 << TIME_BITS;
 /// Byte counters have 20 bits of units of 128 B times the multiplier.
 const BYTE_BITS: u32 = 20;
 const BYTE_UNIT: u64 = 128;
@@ -21,6 +23,15 @@ pub struct Ns3Telemetry {
     pub multiplier: u64,
 }
 
+/// A record: as in ns-3 a word of clock, byte counter and queue. The rate stands beside it, as any rate will do here.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Pod, Zeroable)]
+pub struct Ns3IntHop {
+    /// From the least significant bit: 24 bits of clock, 20 of bytes, 17 of queue.
+    fields: u64,
+    rate: BitRate,
+}
+
 impl Ns3Telemetry {
     /// Where the byte counter wraps, in bytes.
     pub fn byte_modulus(&self) -> u64 {
@@ -29,17 +40,28 @@ impl Ns3Telemetry {
 }
 
 impl Telemetry for Ns3Telemetry {
+    type Record = Ns3IntHop;
+
     fn id(&self) -> ModelId {
         ModelId { name: "int-ns3", version: 1, config: ConfigHash::new().with(self.multiplier).finish() }
     }
 
     #[inline(always)]
-    fn record(&self, hop: IntHop, _port: PortId) -> IntHop {
+    fn record(&self, hop: &IntHop) -> Ns3IntHop {
+        let clock = hop.at.as_ns() & field(TIME_BITS);
+        let bytes = units(hop.tx_bytes, BYTE_UNIT * self.multiplier) & field(BYTE_BITS);
+        let queue = units(hop.queue, QUEUE_UNIT * self.multiplier) & field(QUEUE_BITS);
+        Ns3IntHop { fields: clock | bytes << TIME_BITS | queue << (TIME_BITS + BYTE_BITS), rate: hop.rate }
+    }
+
+    #[inline(always)]
+    fn read(&self, record: &Ns3IntHop) -> IntHop {
+        let Ns3IntHop { fields, rate } = *record;
         IntHop {
-            at: SimTime::from_ns(hop.at.as_ns() % TIME_MODULUS_NS),
-            tx_bytes: coarse(hop.tx_bytes, BYTE_UNIT * self.multiplier, BYTE_BITS),
-            queue: coarse(hop.queue, QUEUE_UNIT * self.multiplier, QUEUE_BITS),
-            rate: hop.rate,
+            at: SimTime::from_ns(fields & field(TIME_BITS)),
+            tx_bytes: (fields >> TIME_BITS & field(BYTE_BITS)) * (BYTE_UNIT * self.multiplier),
+            queue: (fields >> (TIME_BITS + BYTE_BITS)) * (QUEUE_UNIT * self.multiplier),
+            rate,
         }
     }
 
@@ -47,12 +69,12 @@ impl Telemetry for Ns3Telemetry {
         (Span::from_ns(1), BYTE_UNIT * self.multiplier)
     }
 
-    fn relative(&self, record: IntHop, origin: &IntHop) -> IntHop {
-        let at = SimTime(back(origin.at.0, record.at.0, Span::from_ns(TIME_MODULUS_NS).0));
-        IntHop { at, tx_bytes: back(origin.tx_bytes, record.tx_bytes, self.byte_modulus()), ..record }
+    fn relative(&self, hop: IntHop, origin: &IntHop) -> IntHop {
+        let at = SimTime(back(origin.at.0, hop.at.0, Span::from_ns(TIME_MODULUS_NS).0));
+        IntHop { at, tx_bytes: back(origin.tx_bytes, hop.tx_bytes, self.byte_modulus()), ..hop }
     }
 
-    // Distances back from an origin: measuring them twice gives the record again.
+    // Distances back from an origin: measuring them twice gives the hop again.
     fn absolute(&self, relative: IntHop, origin: &IntHop) -> IntHop {
         self.relative(relative, origin)
     }
@@ -63,20 +85,26 @@ fn back(origin: u64, value: u64, modulus: u64) -> u64 {
     if origin >= value { origin - value } else { origin + (modulus - value) }
 }
 
-/// A counter in whole units, with so many bits of them. Divisions are slow, and most queues are empty.
+/// All ones in so many bits.
+const fn field(bits: u32) -> u64 {
+    (1 << bits) - 1
+}
+
+/// A counter in whole units. Divisions are slow, and most queues are empty.
 #[inline(always)]
-fn coarse(value: u64, unit: u64, bits: u32) -> u64 {
+fn units(value: u64, unit: u64) -> u64 {
     if value < unit {
-        return 0;
+        0
+    } else if unit.is_power_of_two() {
+        value >> unit.trailing_zeros()
+    } else {
+        value / unit
     }
-    let units = if unit.is_power_of_two() { value >> unit.trailing_zeros() } else { value / unit };
-    units % (1 << bits) * unit
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wormhole_kernel::units::BitRate;
 
     #[test]
     fn counters_are_coarse_and_wrap() {
@@ -87,8 +115,9 @@ mod tests {
             rate: BitRate(1),
             queue: 959,
         };
-        let seen = header.record(hop, PortId(0));
+        let seen = header.read(&header.record(&hop));
         assert_eq!((seen.at, seen.tx_bytes, seen.queue), (SimTime::from_ns(5), 512, 640));
+        assert_eq!(header.record(&seen), header.record(&hop));
     }
 
     #[test]
@@ -97,7 +126,7 @@ mod tests {
         let (time, bytes) = header.units();
         let record = |ticks: u64, units: u64, queue| {
             let at = SimTime(time.0 * ticks);
-            header.record(IntHop { at, tx_bytes: bytes * units, rate: BitRate(1), queue }, PortId(0))
+            header.read(&header.record(&IntHop { at, tx_bytes: bytes * units, rate: BitRate(1), queue }))
         };
         let wrap = (TIME_MODULUS_NS, 1 << BYTE_BITS);
         let (ages, starts) = ([0, 1, 1_000, wrap.0 - 1], [0, 1, 999, 1_000, wrap.0 - 1, wrap.0, wrap.0 + 1]);

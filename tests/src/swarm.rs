@@ -5,8 +5,8 @@
 use crate::shrink::{Shrink, failure, shrink, without_some};
 use crate::{Rng, ccas};
 use std::fmt;
-use wormhole_kernel::cca::ExactTelemetry;
 use wormhole_kernel::router::Router;
+use wormhole_kernel::telemetry::ExactTelemetry;
 use wormhole_kernel::timing::PsTiming;
 use wormhole_kernel::{
     BitRate, FabricSize, FlowSpec, Limits, LinkSpec, ModelSet, Models, NodeId, NodeKind, SimTime, Span, Transport,

@@ -126,7 +126,7 @@ impl Net {
         let models = ModelSet::<Listed<R>> {
             ccas: &ccas,
             timing: wormhole_kernel::timing::PsTiming,
-            telemetry: wormhole_kernel::cca::ExactTelemetry,
+            telemetry: wormhole_kernel::telemetry::ExactTelemetry,
             buffers: DynamicThreshold { bytes: self.buffer, wraps: false },
             scheduler: ControlThenRoundRobin,
             marker: RedMarker { thresholds: &[], enabled: false, coins: Coins::PerPort { seed: 1 } },

@@ -36,7 +36,7 @@ fn with_kernel(hosts: usize, switches: usize, links: &[(u32, u32)], test: impl F
     let models = ModelSet::<Ps<'static, Ecmp>> {
         ccas: &ccas,
         timing: wormhole_kernel::timing::PsTiming,
-        telemetry: wormhole_kernel::cca::ExactTelemetry,
+        telemetry: wormhole_kernel::telemetry::ExactTelemetry,
         buffers: DynamicThreshold { bytes: 32 << 20, wraps: false },
         scheduler: ControlThenRoundRobin,
         marker: RedMarker { thresholds: STEP, enabled: true, coins: Coins::PerPort { seed: 1 } },

@@ -4,14 +4,13 @@ use std::collections::BTreeSet;
 use std::marker::PhantomData;
 use wormhole_kernel::accel::{Acceleration, Detector, Tier};
 use wormhole_kernel::buffer::BufferManager;
-use wormhole_kernel::cca::{
-    Ack, CcaNeeds, CcaOut, CongestionControl, ExactTelemetry, FlowFacts, Origin, SendControl, Telemetry,
-};
+use wormhole_kernel::cca::{Ack, CcaNeeds, CcaOut, CongestionControl, FlowFacts, Origin, SendControl};
 use wormhole_kernel::memo::{Memoisation, Precision};
 use wormhole_kernel::model::ModelId;
 use wormhole_kernel::nic::Nic;
 use wormhole_kernel::queue::Wheel;
 use wormhole_kernel::scheduler::EgressScheduler;
+use wormhole_kernel::telemetry::{ExactTelemetry, Telemetry};
 use wormhole_kernel::timing::{LinkTiming, PsTiming};
 use wormhole_kernel::{
     BitRate, Completion, FlowSpec, Kernel, Limits, LinkSpec, ModelSet, Models, NodeId, NodeKind, SimTime, Span,

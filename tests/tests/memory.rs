@@ -7,9 +7,10 @@ use wormhole::simulate::{Ending, Watch, simulate_memoised};
 use wormhole::workload::collective::{AllReduce, AllToAll, CollectiveOptions};
 use wormhole::workload::engine::{Engine, PlacedJob};
 use wormhole::workload::training::{ModelShape, Training};
-use wormhole_kernel::{FabricSize, Kernel, Limits, NodeId, SimTime};
+use wormhole_kernel::{FabricSize, Kernel, Limits, ModelSet, Models, NodeId, SimTime};
 use wormhole_models::cca::{AnyCca, Dcqcn, DcqcnConfig, Hpcc, HpccConfig};
-use wormhole_models::profile::Ps;
+use wormhole_models::ecn::Ns3Coins;
+use wormhole_models::profile::{Ns3, Ps};
 use wormhole_models::router::{Ecmp, EcmpHash};
 use wormhole_tests::counting::{Allocated, Counting, allocated};
 use wormhole_tests::{empty_folder, flawless, load_case, root, run};
@@ -43,16 +44,19 @@ fn c30_star_4004_fits_in_little_memory() {
 /// So many things more than as many.
 const MANY: usize = 1 << 12;
 
-/// Bytes of a kernel of profile `ps` for one thing more, where `more` adds that many.
-fn bytes(cca: &AnyCca, accelerated: bool, more: impl Fn(&mut FabricSize, &mut Limits, usize)) -> usize {
+/// Bytes of a kernel for one thing more, where `more` adds that many.
+fn bytes<M: Models>(
+    models: &ModelSet<'_, M>,
+    accelerated: bool,
+    more: impl Fn(&mut FabricSize, &mut Limits, usize),
+) -> usize {
     let words = |count| {
         let mut size = FabricSize { nodes: 1, links: MANY };
         let limits =
             Limits { queued_flows: 0, active_flows: MANY, packets: 0, outputs: 0, inputs: 0, snapshot_words: 0 };
         let mut limits = Limits { snapshot_words: usize::from(accelerated), ..limits };
         more(&mut size, &mut limits, count);
-        let models = Ps::models(std::slice::from_ref(cca), Ecmp::new(EcmpHash::Salted(1)), 1);
-        Kernel::<Ps<'_, Ecmp>>::words(size, &limits, &models)
+        Kernel::<M>::words(size, &limits, models)
     };
     // Tables are rounded to cache lines, all of them together.
     (8 * (words(2 * MANY) - words(MANY)) + MANY / 2) / MANY
@@ -60,8 +64,12 @@ fn bytes(cca: &AnyCca, accelerated: bool, more: impl Fn(&mut FabricSize, &mut Li
 
 /// The rows of the table in benches/README.md.
 fn table() -> Vec<String> {
-    let plain = AnyCca::Dcqcn(Dcqcn::new(DcqcnConfig::default()));
-    let telemetry = AnyCca::Hpcc(Hpcc::new(HpccConfig::default()));
+    let dcqcn = [AnyCca::Dcqcn(Dcqcn::new(DcqcnConfig::default()))];
+    let hpcc = [AnyCca::Hpcc(Hpcc::new(HpccConfig::default()))];
+    let router = || Ecmp::new(EcmpHash::Salted(1));
+    let plain = Ps::models(&dcqcn, router(), 1);
+    let telemetry = Ps::models(&hpcc, router(), 1);
+    let telemetry_ns3 = Ns3::models(&hpcc, router(), Ns3Coins::after_setup(1, 0));
     let row = |what: &str, more: fn(&mut FabricSize, &mut Limits, usize)| {
         let [off, on] = [false, true].map(|accelerated| bytes(&plain, accelerated, more));
         format!("| {what} | {off} | {on} |")
@@ -79,6 +87,7 @@ fn table() -> Vec<String> {
         row("flow that waits for its start", |_, limits, n| limits.queued_flows = n),
         row("frame", |_, limits, n| limits.packets = n),
         format!("| frame with telemetry | {} | {0} |", bytes(&telemetry, false, frame)),
+        format!("| frame with telemetry, profile `ns3` | {} | {0} |", bytes(&telemetry_ns3, false, frame)),
         row("output that nobody has asked for yet", |_, limits, n| limits.outputs = n),
     ]
 }

@@ -74,7 +74,7 @@ fn models<R: Router>(cca: &AnyCca, router: R, buffer: u32) -> ModelSet<'_, Ps<'s
     ModelSet {
         ccas: std::slice::from_ref(cca),
         timing: wormhole_kernel::timing::PsTiming,
-        telemetry: wormhole_kernel::cca::ExactTelemetry,
+        telemetry: wormhole_kernel::telemetry::ExactTelemetry,
         buffers: DynamicThreshold { bytes: buffer, wraps: false },
         scheduler: ControlThenRoundRobin,
         marker: RedMarker { thresholds: RED, enabled: true, coins: Coins::PerPort { seed: 1 } },

@@ -11,7 +11,7 @@ use super::snapshot::{counts, state};
 use super::value::Writer;
 use super::{Tier, mix};
 use crate::buffer::BufferManager;
-use crate::cca::{CongestionControl, Telemetry};
+use crate::cca::CongestionControl;
 use crate::ids::{PartitionId, QpId};
 use crate::kernel::{BufferPort, Kernel};
 use crate::marker::Marker;
@@ -21,6 +21,7 @@ use crate::models::Models;
 use crate::nic::Nic;
 use crate::observer::Observer;
 use crate::scheduler::EgressScheduler;
+use crate::telemetry::Telemetry;
 use crate::timing::LinkTiming;
 
 /// Precision, models, detector, and the numbers of flows and ports.

@@ -14,7 +14,7 @@
 use super::arena::{Arena, Block};
 use super::partition::{for_each_port, for_each_qp};
 use crate::buffer::BufferManager;
-use crate::cca::{CongestionControl, IntHop, MAX_INT_HOPS, Origin, Telemetry};
+use crate::cca::{CongestionControl, Origin};
 use crate::event::{CCA_TIMERS, Event, EventKey, Tie};
 use crate::ids::{PacketId, PartitionId, PortId, QpId};
 use crate::kernel::{BufferQueue, CcaState, Kernel, LossLink, MarkerPort};
@@ -29,6 +29,7 @@ use crate::queue::EventQueue;
 use crate::router::Router;
 use crate::scheduler::{EgressScheduler, PRIORITIES};
 use crate::sort::sort_by_key;
+use crate::telemetry::{IntHop, MAX_INT_HOPS, Telemetry};
 use crate::units::{SimTime, Span};
 use bytemuck::{Pod, Zeroable};
 
@@ -506,16 +507,18 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let (mut qp_number, mut sender) = (slot.local, self.ports[sender.index()].local);
         store.pair(&mut qp_number, &mut sender);
         carry_frame(store, &mut frame, self.clock.now(), slot.snd_una);
-        for hop in 0..frame.int_hops {
-            let (origin, record) = (self.hop_origin(qp, hop)?, self.packets.hops(id)[hop as usize]);
+        let mut hops = [IntHop::default(); MAX_INT_HOPS];
+        let hops = self.headers.read(&self.models.telemetry, id, &frame, &mut hops);
+        for (number, hop) in (0..).zip(hops) {
+            let origin = self.hop_origin(qp, number)?;
             // An acknowledgement tells of the path that its data took, which the flow may have left since.
-            if record.rate != origin.rate {
+            if hop.rate != origin.rate {
                 return None;
             }
-            let mut record = self.models.telemetry.relative(record, &origin);
-            store.word(&mut record.at.0);
-            store.word(&mut record.tx_bytes);
-            store.word(&mut record.queue);
+            let mut relative = self.models.telemetry.relative(*hop, &origin);
+            store.word(&mut relative.at.0);
+            store.word(&mut relative.tx_bytes);
+            store.word(&mut relative.queue);
         }
         Some(())
     }
@@ -530,7 +533,8 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let state = self.ports.get(port.index())?;
         let rate = self.fabric.port(port).rate;
         let exact = IntHop { at: self.clock.now(), tx_bytes: state.sent_bytes, rate, queue: 0 };
-        Some(self.models.telemetry.record(exact, port))
+        let telemetry = &self.models.telemetry;
+        Some(telemetry.read(&telemetry.record(&exact)))
     }
 
     /// Calls `use_it` with the origin that the state of a flow's congestion control is measured from.
@@ -738,7 +742,8 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
             load.word(&mut relative.queue);
             if let Some(origin) = self.hop_origin(qp, hop) {
                 relative.rate = origin.rate;
-                self.packets.set_hop(packet, hop, self.models.telemetry.absolute(relative, &origin));
+                let telemetry = &self.models.telemetry;
+                self.headers.set(packet, hop, telemetry.record(&telemetry.absolute(relative, &origin)));
             }
         }
         packet

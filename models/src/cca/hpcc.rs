@@ -8,10 +8,9 @@
 
 use super::{WindowRule, distance, nanoseconds, position};
 use bytemuck::{Pod, Zeroable};
-use wormhole_kernel::cca::{
-    Ack, CcaNeeds, CcaOut, CongestionControl, FlowFacts, IntHop, MAX_INT_HOPS, Origin, SendControl,
-};
+use wormhole_kernel::cca::{Ack, CcaNeeds, CcaOut, CongestionControl, FlowFacts, Origin, SendControl};
 use wormhole_kernel::model::{ConfigHash, ModelId};
+use wormhole_kernel::telemetry::{IntHop, MAX_INT_HOPS};
 use wormhole_kernel::units::{BitRate, SimTime, Span};
 
 /// Bytes of the INT header: five records of eight and two of its own (`IntHeader::GetStaticSize`).
@@ -353,8 +352,7 @@ impl CongestionControl for Hpcc {
 mod tests {
     use super::*;
     use crate::telemetry::{Ns3Telemetry, TIME_MODULUS_NS};
-    use wormhole_kernel::cca::Telemetry as _;
-    use wormhole_kernel::ids::PortId;
+    use wormhole_kernel::telemetry::Telemetry as _;
 
     const FLOW: FlowFacts =
         FlowFacts { line_rate: BitRate::from_gbps(100), base_rtt: Span::from_ns(4_160), bdp: 52_000, mtu: 1_000 };
@@ -543,7 +541,7 @@ mod tests {
         for (k, rate) in logged.into_iter().enumerate() {
             let (left, frames) = (2_000_000_000 + 1_087 + 87 * k as u64, k as u64);
             let queue = if k == 0 { 0 } else { 1_090 * (frames + 1) };
-            let hop = header.record(hop(left, 1_090 * frames, queue), PortId(0));
+            let hop = header.read(&header.record(&hop(left, 1_090 * frames, queue)));
             let (state, control) = &mut flows[k % 2];
             let mut out = CcaOut::new(*control);
             let snd_nxt = 49_000 + 1_000 * (frames / 2);

@@ -4,8 +4,9 @@ use super::{Bytes, Check, Difference, IN_RUST, Missteps, NOTHING_PUT_RIGHT, Rand
 use alloc::format;
 use alloc::vec::Vec;
 use core::fmt;
-use wormhole_kernel::cca::{Ack, CcaOut, CongestionControl, FlowFacts, IntHop, MAX_INT_HOPS, Origin, SendControl};
+use wormhole_kernel::cca::{Ack, CcaOut, CongestionControl, FlowFacts, Origin, SendControl};
 use wormhole_kernel::event::CCA_TIMERS;
+use wormhole_kernel::telemetry::{IntHop, MAX_INT_HOPS};
 use wormhole_kernel::units::{BitRate, SimTime, Span};
 
 /// Shortest timer a model may set.

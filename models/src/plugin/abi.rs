@@ -52,7 +52,7 @@ pub struct Flow {
     pub reserved: u32,
 }
 
-/// `struct wormhole_hop`: laid out as [`IntHop`](wormhole_kernel::cca::IntHop).
+/// `struct wormhole_hop`: laid out as [`IntHop`](wormhole_kernel::telemetry::IntHop).
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)] // Documented in the header.

@@ -9,9 +9,10 @@ use super::slot::{Slot, slot_words};
 use bytemuck::{Pod, Zeroable};
 use core::ffi::c_void;
 use core::mem::offset_of;
-use wormhole_kernel::cca::{Ack, CcaNeeds, CcaOut, CongestionControl, FlowFacts, IntHop, Origin, SendControl};
+use wormhole_kernel::cca::{Ack, CcaNeeds, CcaOut, CongestionControl, FlowFacts, Origin, SendControl};
 use wormhole_kernel::event::CCA_TIMERS;
 use wormhole_kernel::model::ModelId;
+use wormhole_kernel::telemetry::IntHop;
 use wormhole_kernel::units::{BitRate, SimTime, Span};
 
 // A plugin reads the kernel's own records.

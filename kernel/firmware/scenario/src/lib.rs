@@ -10,10 +10,10 @@
 
 use core::fmt;
 use wormhole_kernel::accel::{Acceleration, Detector, Skipped, Tier};
-use wormhole_kernel::cca::ExactTelemetry;
 use wormhole_kernel::kernel::{Step, Totals};
 use wormhole_kernel::memo::{KERNEL_VERSION, Memoisation, Memoised, Precision};
 use wormhole_kernel::queue::Heap4;
+use wormhole_kernel::telemetry::ExactTelemetry;
 use wormhole_kernel::timing::PsTiming;
 use wormhole_kernel::{
     BitRate, CapacityError, Error, FabricSize, FlowId, FlowSpec, Kernel, Limits, LinkSpec, ModelSet, Models, NodeId,

@@ -12,9 +12,9 @@ pub use buffers::Fixed;
 pub use cca::{Aimd, AimdConfig};
 pub use marker::Step;
 
-use wormhole_kernel::cca::ExactTelemetry;
 use wormhole_kernel::queue::Wheel;
 use wormhole_kernel::router::Router;
+use wormhole_kernel::telemetry::ExactTelemetry;
 use wormhole_kernel::timing::PsTiming;
 use wormhole_kernel::{ModelSet, Models, Transport};
 use wormhole_models::loss::BernoulliLoss;
