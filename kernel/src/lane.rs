@@ -182,6 +182,19 @@ impl Lanes {
         (lane.delay == delay && lane.kind == kind).then_some(hint)
     }
 
+    /// A lane of this kind and delay. `hint` tells where the last one like it was, and is kept up to date.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    pub(crate) fn find_by(&mut self, hint: &mut u8, kind: LaneKind, delay: Span) -> Option<usize> {
+        self.hinted(*hint, kind, delay).or_else(|| self.find_anew(hint, kind, delay))
+    }
+
+    #[cold]
+    fn find_anew(&mut self, hint: &mut u8, kind: LaneKind, delay: Span) -> Option<usize> {
+        let lane = self.find(kind, delay)?;
+        *hint = lane as u8;
+        Some(lane)
+    }
+
     /// A lane of this kind and delay.
     pub(crate) fn find(&mut self, kind: LaneKind, delay: Span) -> Option<usize> {
         if !Tie::tells_apart(delay) {
@@ -233,14 +246,11 @@ impl Lanes {
         Some(tail)
     }
 
+    /// Appends a frame; gives the one to link it to, unless the lane was empty.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
-    pub(crate) fn push_frame(&mut self, lane: usize, packets: &mut PacketPool<'_>, id: PacketId) {
-        let packet = packets.get_mut(id);
+    pub(crate) fn push_frame(&mut self, lane: usize, packet: &mut Packet, id: PacketId) -> Option<PacketId> {
         packet.next = NONE;
-        let head = packet.head();
-        if let Some(tail) = self.append(lane, id.0, head) {
-            packets.get_mut(PacketId(tail)).next = id.0;
-        }
+        self.append(lane, id.0, packet.head()).map(PacketId)
     }
 
     #[cfg_attr(target_pointer_width = "64", inline(always))]
@@ -254,22 +264,18 @@ impl Lanes {
     }
 
     /// A transmission begins. If something waits for its end, its port enters the lane; if not, it only keeps in mind
-    /// where it would be.
+    /// where it would be. Gives the port to link it to, if there is one.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
-    pub(crate) fn begin(&mut self, lane: usize, ports: &mut [Port], port: PortId, waits: bool) {
-        let state = &mut ports[port.index()];
+    pub(crate) fn begin(&mut self, lane: usize, state: &mut Port, port: PortId, waits: bool) -> Option<PortId> {
         state.done_lane = lane as u8;
         if !waits {
             let Lane { head, tail, .. } = self.lanes[lane];
             state.next_done = select_unpredictable(head == NONE, NONE, tail);
-            return;
+            return None;
         }
         state.awaits_done = IN_LANE;
         state.next_done = NONE;
-        let head = state.head();
-        if let Some(tail) = self.append(lane, port.0, head) {
-            ports[tail as usize].next_done = port.0;
-        }
+        self.append(lane, port.0, state.head()).map(PortId)
     }
 
     /// Puts a port whose transmission is under way into its lane. Its place is not far from the tail that the lane had
@@ -581,7 +587,9 @@ mod tests {
         let arrival = clock.issue(Span(delay));
         let Some(lane) = lanes.find(LaneKind::Arrival, Span(delay)) else { return false };
         let id = packets.insert(Packet { arrival, ingress, ..Packet::default() });
-        lanes.push_frame(lane, packets, id);
+        if let Some(before) = lanes.push_frame(lane, packets.get_mut(id), id) {
+            packets.get_mut(before).next = id.0;
+        }
         true
     }
 
@@ -616,7 +624,9 @@ mod tests {
         for nth in 0..ports.len() {
             clock.advance(EventKey { at: SimTime(nth as u64 / 2), tie: Tie(nth as u64) });
             ports[nth].idle_from = clock.issue(time);
-            lanes.begin(lane, ports, PortId(nth as u32), waits(nth));
+            if let Some(before) = lanes.begin(lane, &mut ports[nth], PortId(nth as u32), waits(nth)) {
+                ports[before.index()].next_done = nth as u32;
+            }
         }
         lane
     }

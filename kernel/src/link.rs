@@ -10,13 +10,12 @@ use crate::marker::LossModel;
 use crate::models::Models;
 use crate::observer::Observer;
 use crate::packet::{PacketKind, PacketList};
-use crate::port::{HAS_TIMER, Port, TxCache};
+use crate::port::{HAS_TIMER, Port};
 use crate::queue::EventQueue;
 use crate::router::Router;
 use crate::scheduler::PRIORITIES;
 use crate::switch::{ACK, ANY, DATA};
 use crate::timing::LinkTiming;
-use crate::units::Span;
 
 impl<M: Models, O: Observer> Kernel<'_, M, O> {
     /// Whether the transmitter of `port` is still at work. When it is done it looks for more.
@@ -34,7 +33,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let state = &mut self.ports[port.index()];
         let packet = self.packets.get_mut(id);
         let (bytes, delay, rate) = (packet.bytes, state.delay, state.rate);
-        let TxCache { time, hints, .. } = *state.tx_cache(bytes, || self.models.timing.serialise(bytes, rate));
+        let time = state.tx_cache(bytes, || self.models.timing.serialise(bytes, rate)).time;
         // The order of ns-3: first the end of the transmission is scheduled, then the arrival.
         (state.idle_from, packet.arrival) = self.clock.issue_two(time, time + delay);
         packet.ingress = state.peer.0;
@@ -42,42 +41,27 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         state.sent_frames += 1;
         state.sent_bytes += bytes as u64;
         state.awaits_done = 0;
-        let crosses = state.crosses != 0;
         self.on_wire += 1;
         self.observer.transmit(self.clock.now(), port, packet);
-        match self.lanes.hinted(hints.tx_done, LaneKind::TxDone, time) {
-            Some(lane) => self.lanes.begin(lane, self.ports, port, waits),
-            None => self.find_tx_done_lane(port, bytes, time, waits),
-        }
-        if crosses {
-            return self.depart(id);
-        }
-        match self.lanes.hinted(hints.arrival, LaneKind::Arrival, time + delay) {
-            Some(lane) => self.lanes.push_frame(lane, &mut self.packets, id),
-            None => self.await_arrival(port, id, bytes, time + delay),
-        }
-    }
-
-    /// The lane is not the one of the last transmission of that size, or there is none.
-    #[cold]
-    fn find_tx_done_lane(&mut self, port: PortId, bytes: u32, time: Span, waits: bool) {
-        if let Some(lane) = self.lanes.find(LaneKind::TxDone, time) {
-            self.ports[port.index()].lane_hints(bytes).tx_done = lane as u8;
-            self.lanes.begin(lane, self.ports, port, waits);
-        } else if waits {
-            self.set_tx_done_timer(port);
-        }
-    }
-
-    /// The lane is not the one of the last frame of that size, or there is none.
-    #[cold]
-    fn await_arrival(&mut self, port: PortId, id: PacketId, bytes: u32, delay: Span) {
-        match self.lanes.find(LaneKind::Arrival, delay) {
-            Some(lane) => {
-                self.ports[port.index()].lane_hints(bytes).arrival = lane as u8;
-                self.lanes.push_frame(lane, &mut self.packets, id);
+        let done_lane = self.lanes.find_by(&mut state.lane_hints(bytes).tx_done, LaneKind::TxDone, time);
+        let done_before = done_lane.and_then(|lane| self.lanes.begin(lane, state, port, waits));
+        if state.crosses != 0 {
+            self.depart(id);
+        } else {
+            let hint = &mut state.lane_hints(bytes).arrival;
+            match self.lanes.find_by(hint, LaneKind::Arrival, time + delay) {
+                Some(lane) => {
+                    if let Some(before) = self.lanes.push_frame(lane, packet, id) {
+                        self.packets.get_mut(before).next = id.0;
+                    }
+                }
+                None => self.push_own_lane(port, id),
             }
-            None => self.push_own_lane(port, id),
+        }
+        if let Some(before) = done_before {
+            self.ports[before.index()].next_done = port.0;
+        } else if waits && done_lane.is_none() {
+            self.set_tx_done_timer(port);
         }
     }
 
@@ -104,6 +88,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     }
 
     /// Too many different delays are about: the port keeps its frames itself, the oldest has a timer.
+    #[cold]
     fn push_own_lane(&mut self, port: PortId, id: PacketId) {
         let arrival = self.packets.get(id).arrival;
         let first = self.ports[port.index()].lane.is_empty();
