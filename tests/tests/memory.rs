@@ -7,7 +7,7 @@ use wormhole::simulate::{Ending, Watch, simulate_memoised};
 use wormhole::workload::collective::{AllReduce, AllToAll, CollectiveOptions};
 use wormhole::workload::engine::{Engine, PlacedJob};
 use wormhole::workload::training::{ModelShape, Training};
-use wormhole_kernel::{FabricSize, Kernel, Limits, ModelSet, Models, NodeId, SimTime};
+use wormhole_kernel::{FabricSize, Kernel, Limits, NodeId, SimTime};
 use wormhole_models::cca::{AnyCca, Dcqcn, DcqcnConfig, Hpcc, HpccConfig};
 use wormhole_models::ecn::Ns3Coins;
 use wormhole_models::profile::{Ns3, Ps};
@@ -44,62 +44,79 @@ fn c30_star_4004_fits_in_little_memory() {
 /// So many things more than as many.
 const MANY: usize = 1 << 12;
 
-/// Bytes of a kernel for one thing more, where `more` adds that many.
-fn bytes<M: Models>(
-    models: &ModelSet<'_, M>,
-    accelerated: bool,
-    more: impl Fn(&mut FabricSize, &mut Limits, usize),
-) -> usize {
-    let words = |count| {
-        let mut size = FabricSize { nodes: 1, links: MANY };
-        let limits =
-            Limits { queued_flows: 0, active_flows: MANY, packets: 0, outputs: 0, inputs: 0, snapshot_words: 0 };
-        let mut limits = Limits { snapshot_words: usize::from(accelerated), ..limits };
-        more(&mut size, &mut limits, count);
-        Kernel::<M>::words(size, &limits, models)
-    };
-    // Tables are rounded to cache lines, all of them together.
-    (8 * (words(2 * MANY) - words(MANY)) + MANY / 2) / MANY
+/// [`Kernel::words`] of some models.
+type Words<'w> = &'w dyn Fn(FabricSize, &Limits) -> usize;
+
+/// Bytes of a kernel for one thing more, where `more` adds that many: without and with acceleration.
+fn bytes(words: Words<'_>, more: impl Fn(&mut FabricSize, &mut Limits, usize)) -> [usize; 2] {
+    [false, true].map(|accelerated| {
+        let words = |count| {
+            let mut size = FabricSize { nodes: 1, links: MANY };
+            let limits =
+                Limits { queued_flows: 0, active_flows: MANY, packets: 0, outputs: 0, inputs: 0, snapshot_words: 0 };
+            let mut limits = Limits { snapshot_words: usize::from(accelerated), ..limits };
+            more(&mut size, &mut limits, count);
+            words(size, &limits)
+        };
+        // Tables are rounded to cache lines, all of them together.
+        (8 * (words(2 * MANY) - words(MANY)) + MANY / 2) / MANY
+    })
 }
 
-/// The rows of the table in benches/README.md.
-fn table() -> Vec<String> {
-    let dcqcn = [AnyCca::Dcqcn(Dcqcn::new(DcqcnConfig::default()))];
-    let hpcc = [AnyCca::Hpcc(Hpcc::new(HpccConfig::default()))];
-    let router = || Ecmp::new(EcmpHash::Salted(1));
-    let plain = Ps::models(&dcqcn, router(), 1);
-    let telemetry = Ps::models(&hpcc, router(), 1);
-    let telemetry_ns3 = Ns3::models(&hpcc, router(), Ns3Coins::after_setup(1, 0));
-    let row = |what: &str, more: fn(&mut FabricSize, &mut Limits, usize)| {
-        let [off, on] = [false, true].map(|accelerated| bytes(&plain, accelerated, more));
-        format!("| {what} | {off} | {on} |")
-    };
-    let frame = |_: &mut FabricSize, limits: &mut Limits, n| limits.packets = n;
+/// A row of a table.
+fn row(what: &str, [plain, accelerated]: [usize; 2]) -> String {
+    format!("| {what} | {plain} | {accelerated} |")
+}
+
+/// What a frame takes, as a row of this name.
+fn frame(what: &str, words: Words<'_>) -> String {
+    row(what, bytes(words, |_, limits, n| limits.packets = n))
+}
+
+/// The rows of a table, of models without telemetry.
+fn table(words: Words<'_>) -> Vec<String> {
+    let add = |what: &str, more: fn(&mut FabricSize, &mut Limits, usize)| row(what, bytes(words, more));
     vec![
-        // Two ports a link.
-        {
-            let ports = |size: &mut FabricSize, _: &mut Limits, n| size.links = n / 2;
-            let [off, on] = [false, true].map(|accelerated| bytes(&plain, accelerated, ports));
-            format!("| port, with its half of a link | {off} | {on} |")
-        },
-        row("node", |size, _, n| size.nodes = n),
-        row("flow under way", |_, limits, n| limits.active_flows = n),
-        row("flow that waits for its start", |_, limits, n| limits.queued_flows = n),
-        row("frame", |_, limits, n| limits.packets = n),
-        format!("| frame with telemetry | {} | {0} |", bytes(&telemetry, false, frame)),
-        format!("| frame with telemetry, profile `ns3` | {} | {0} |", bytes(&telemetry_ns3, false, frame)),
-        row("output that nobody has asked for yet", |_, limits, n| limits.outputs = n),
+        add("port, with its half of a link", |size, _, n| size.links = n / 2),
+        add("node", |size, _, n| size.nodes = n),
+        add("flow under way", |_, limits, n| limits.active_flows = n),
+        add("flow that waits for its start", |_, limits, n| limits.queued_flows = n),
+        frame("frame", words),
+        add("output that nobody has asked for yet", |_, limits, n| limits.outputs = n),
+        add("input that waits for its time", |_, limits, n| limits.inputs = n),
     ]
+}
+
+/// Asserts that a text has all rows.
+fn assert_rows(path: &str, rows: &[String]) {
+    let readme = fs::read_to_string(root().join(path)).expect("a text");
+    println!("{path}\n{}", rows.join("\n"));
+    for row in rows {
+        assert!(readme.contains(row), "{path} lacks:\n{row}");
+    }
 }
 
 #[test]
 fn a_kernel_takes_what_the_table_says() {
-    let readme = fs::read_to_string(root().join("benches/README.md")).expect("a text");
-    let rows = table();
-    println!("{}", rows.join("\n"));
-    for row in rows {
-        assert!(readme.contains(&row), "benches/README.md lacks:\n{row}");
-    }
+    let dcqcn = [AnyCca::Dcqcn(Dcqcn::new(DcqcnConfig::default()))];
+    let hpcc = [AnyCca::Hpcc(Hpcc::new(HpccConfig::default()))];
+    let router = || Ecmp::new(EcmpHash::Salted(1));
+    let ps = |ccas| {
+        let models = Ps::models(ccas, router(), 1);
+        move |size, limits: &Limits| Kernel::<Ps<'_, Ecmp>>::words(size, limits, &models)
+    };
+    let ns3 = Ns3::models(&hpcc, router(), Ns3Coins::after_setup(1, 0));
+    let mut rows = table(&ps(&dcqcn));
+    rows.push(frame("frame with telemetry", &ps(&hpcc)));
+    rows.push(frame("frame with telemetry, profile `ns3`", &|size, limits| {
+        Kernel::<Ns3<_>>::words(size, limits, &ns3)
+    }));
+    assert_rows("benches/README.md", &rows);
+}
+
+#[test]
+fn a_kernel_of_a_microcontroller_takes_what_its_table_says() {
+    assert_rows("kernel/firmware/README.md", &table(&wormhole_firmware_scenario::words_for));
 }
 
 /// What the ranks of a training job take that has begun, in bytes a rank.

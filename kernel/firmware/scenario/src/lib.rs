@@ -288,8 +288,13 @@ fn simulate(
 
 /// Words of memory the kernel takes on this target.
 pub fn kernel_words() -> usize {
+    words_for(FabricSize::of(&NODES, &LINKS), &LIMITS)
+}
+
+/// Words of memory that a kernel of these models takes for another fabric and other limits.
+pub fn words_for(size: FabricSize, limits: &Limits) -> usize {
     let ccas = [Dcqcn::new(DcqcnConfig::default())];
-    Kernel::<Small>::words(FabricSize::of(&NODES, &LINKS), &LIMITS, &models(&ccas))
+    Kernel::<Small>::words(size, limits, &models(&ccas))
 }
 
 impl fmt::Display for Report<'_> {
