@@ -205,6 +205,8 @@ pub struct Kernel<'a, M: Models, O: Observer = ()> {
     pub(crate) credit: u64,
     /// Look-ups that came to nothing since the last that did not.
     pub(crate) fruitless: u64,
+    /// Partitions that have been watched in vain, beyond what those that were parked make up for.
+    pub(crate) vain_watches: u64,
     /// Partitions that are being recorded.
     pub(crate) recordings: u32,
     pub(crate) leaders: Leaders,
@@ -324,6 +326,7 @@ impl<'a, M: Models, O: Observer> Kernel<'a, M, O> {
             models_hash: 0,
             credit: CREDIT,
             fruitless: 0,
+            vain_watches: 0,
             recordings: 0,
             leaders: Leaders::default(),
             twins: Twins::default(),

@@ -23,6 +23,7 @@ use crate::ids::{PartitionId, QpId};
 use crate::kernel::Kernel;
 use crate::models::Models;
 use crate::observer::Observer;
+use crate::qp::Qp;
 use crate::units::Span;
 use partition::{JOINED, LEFT, SAME, for_each_qp};
 
@@ -104,6 +105,11 @@ pub enum SkippedBy {
     Memo,
 }
 
+/// For each partition that is parked so many may change before anything of them could be skipped. After as many more
+/// partitions are looked at half as often, after twice as many a third as often, and so on down to the rarest.
+const PATIENCE: u64 = 64;
+const MOST_RELUCTANT: u64 = 8;
+
 /// What acceleration has done since the start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Skipped {
@@ -133,6 +139,11 @@ pub(crate) type Looks = heapless::Vec<QpId, 64>;
 /// One more word into a hash: a rotation, an exclusive or, a product.
 pub(crate) fn mix(hash: u64, word: u64) -> u64 {
     (hash.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+/// Payload bytes under way.
+fn window_of(slot: &Qp) -> u64 {
+    slot.snd_nxt.saturating_sub(slot.snd_una)
 }
 
 impl<M: Models, O: Observer> Kernel<'_, M, O> {
@@ -230,6 +241,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     /// Begins to watch a partition that has changed.
     fn watch(&mut self, id: PartitionId, leader: QpId, joined: bool) {
         self.forget_motion(id);
+        self.vain_watches = (self.vain_watches + 1).min(PATIENCE * (MOST_RELUCTANT - 1));
         let partition = self.partitions.get_mut(id);
         partition.leader = leader;
         partition.changed = SAME;
@@ -246,11 +258,11 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         if leader.is_none() {
             return;
         }
-        let next = self.partitions.get(id).recurrence.next();
+        let (next, reluctance) = (self.partitions.get(id).recurrence.next(), self.reluctance());
         let slot = &mut self.qps.slots[leader.index()];
         let packet = u64::from(self.models.transport.mtu);
         let soon = match self.acceleration.detector {
-            Detector::Cycle { .. } => slot.snd_una + packet.max(slot.in_flight() / 4),
+            Detector::Cycle { .. } => slot.snd_una + packet.max(window_of(slot) / 4 * reluctance),
             Detector::Paper { .. } => slot.snd_una + packet,
         };
         let is_exact = self.acceleration.tier == Tier::Exact;
@@ -288,9 +300,20 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         }
     }
 
-    /// Looks at the partition of a queue pair after a round trip.
+    /// Looks at the partition of a queue pair after a round trip, or after a few.
     pub(crate) fn lead(&mut self, qp: QpId) {
+        let reluctance = self.reluctance();
         let slot = &mut self.qps.slots[qp.index()];
-        slot.section = slot.snd_nxt.saturating_add(1);
+        slot.section = slot.snd_una + window_of(slot) * reluctance + 1;
+    }
+
+    /// A partition is parked: that makes up for others that were watched in vain.
+    pub(crate) fn watching_has_paid(&mut self) {
+        self.vain_watches = self.vain_watches.saturating_sub(PATIENCE);
+    }
+
+    /// How many times rarer than they might be partitions are looked at: the longer nothing has come of it, the rarer.
+    fn reluctance(&self) -> u64 {
+        1 + self.vain_watches / PATIENCE
     }
 }

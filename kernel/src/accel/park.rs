@@ -179,6 +179,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let partition = self.partitions.get_mut(id);
         partition.parked = Parked { anchor, ..parked };
         self.partitions.parked += 1;
+        self.watching_has_paid();
         match parked.kind {
             FOLLOWER => {}
             EPISODE => self.await_end(id),

@@ -36,6 +36,14 @@ pub struct Shared {
     /// Bytes that are neither anybody's reserve nor headroom.
     pool: u32,
     used: u32,
+    /// With this many bytes in use, or more, it is not calm any more.
+    coupled_from: u32,
+}
+
+impl Shared {
+    fn empty(pool: u32) -> Shared {
+        Shared { pool, used: 0, coupled_from: coupled_from(pool) }
+    }
 }
 
 /// A port's share.
@@ -68,6 +76,22 @@ fn headroom(info: &PortInfo) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
+/// From how many bytes in use on the switch is not calm, with such a pool.
+///
+/// The argument: let at most `most` bytes be in the shared part from now on. While that is within the pool, no
+/// threshold wraps, and none is below `lowest = (pool - most) >> BASE_SHIFT`, the one at the largest shift beside
+/// `most`. What one queue has in the shared part is among what the switch has there: no more than `most`. If that, a
+/// frame and the offset of resumes together do not exceed `lowest`, then against any threshold
+/// - `admit` finds `shared + bytes` and `beyond` within it: it takes the frame, and not into the headroom;
+/// - `pauses` finds `shared` below it: the queue's own headroom decides;
+/// - `resumes` finds `shared + RESUME_OFFSET` within it: again the headroom decides.
+///
+/// So it is calm while `most + LARGEST_FRAME + RESUME_OFFSET <= lowest`, which is solved for `most` here.
+fn coupled_from(pool: u32) -> u32 {
+    let spare = pool.checked_sub((LARGEST_FRAME + RESUME_OFFSET) << BASE_SHIFT);
+    spare.map_or(0, |spare| spare / ((1 << BASE_SHIFT) + 1) + 1)
+}
+
 #[inline(always)]
 fn threshold(switch: &Shared, port: &PortShare) -> u32 {
     switch.pool.wrapping_sub(switch.used) >> port.shift
@@ -90,7 +114,7 @@ impl BufferManager for DynamicThreshold {
         } else {
             (self.bytes as u64).saturating_sub(taken) as u32
         };
-        Shared { pool, used: 0 }
+        Shared::empty(pool)
     }
 
     fn port(&self, info: &PortInfo, nic_rate: BitRate) -> PortShare {
@@ -142,18 +166,9 @@ impl BufferManager for DynamicThreshold {
         queue.headroom == 0 && (shared == 0 || shared + RESUME_OFFSET <= threshold(switch, port))
     }
 
-    /// The argument: let at most `most` bytes be in the shared part from now on. While that is within the pool, no
-    /// threshold wraps, and none is below `lowest`, the one at the largest shift beside `most`. What one queue has in
-    /// the shared part is among what the switch has there: no more than `most`. If that, a frame and the offset of
-    /// resumes together do not exceed `lowest`, then against any threshold
-    /// - `admit` finds `shared + bytes` and `beyond` within it: it takes the frame, and not into the headroom;
-    /// - `pauses` finds `shared` below it: the queue's own headroom decides;
-    /// - `resumes` finds `shared + RESUME_OFFSET` within it: again the headroom decides.
+    #[inline(always)]
     fn is_calm(&self, switch: &Shared, more: u64) -> bool {
-        let most = more.saturating_add(switch.used as u64);
-        let Some(free) = (switch.pool as u64).checked_sub(most) else { return false };
-        let lowest = free >> BASE_SHIFT;
-        most + LARGEST_FRAME as u64 + RESUME_OFFSET as u64 <= lowest
+        more.saturating_add(switch.used as u64) < switch.coupled_from as u64
     }
 
     fn replace(&self, switch: &mut Shared, queue: &mut Held, to: Held) {
@@ -324,7 +339,7 @@ mod tests {
         let mut calm = 0;
         for pool in [0, 1 << 15, 1 << 18, 12 << 20, 30 << 20, u32::MAX - 1_000_000, u32::MAX] {
             for used in [0, 1, 5_000, 1 << 20, 1 << 25, 1 << 31].into_iter().filter(|used| *used <= pool) {
-                let switch = Shared { pool, used };
+                let switch = Shared { used, ..Shared::empty(pool) };
                 // The most that is still calm, and some less.
                 let end = (0..32).rev().fold(0u64, |most, bit| {
                     if model.is_calm(&switch, most | 1 << bit) { most | 1 << bit } else { most }
@@ -350,7 +365,7 @@ mod tests {
         // A ninth of the pool, less what a frame and the offset take.
         let pool = u64::from(large) - 32 * (4_096 + 37_500);
         let limit = (pool - 8 * (16_384 + 3_072)) / 9;
-        assert!(is_calm(large, false, limit) && !is_calm(large, false, limit + 8));
+        assert!(is_calm(large, false, limit) && !is_calm(large, false, limit + 1));
         assert!(!is_calm(small, false, 0), "no shared part at all");
         assert!(is_calm(small, true, 400 << 20), "one that wraps around");
     }
