@@ -20,27 +20,87 @@ const RUN_MAX: usize = 256;
 /// The longest form: a lead byte and the whole word.
 const FORM_MAX: usize = 9;
 
-/// Hands the packed form of `words` to `put`, piece by piece.
-pub(crate) fn pack(words: &[u64], mut put: impl FnMut(&[u8])) {
+/// What packs into one form: a word, or zeros in a row.
+enum Run {
+    Word(u64),
+    Zeros(usize),
+}
+
+/// Calls `visit` with the runs that `words` are.
+fn each_run(words: &[u64], mut visit: impl FnMut(Run)) {
     let mut rest = words;
     while let Some((word, tail)) = rest.split_first() {
         let zeros = rest.iter().take(RUN_MAX).take_while(|word| **word == 0).count();
         if zeros >= RUN_MIN {
-            put(&[ZEROS, (zeros - 1) as u8]);
+            visit(Run::Zeros(zeros));
             rest = &rest[zeros..];
         } else {
-            let (form, length) = form_of(*word);
-            put(&form[..length]);
+            visit(Run::Word(*word));
             rest = tail;
         }
     }
 }
 
+/// Hands the packed form of `words` to `put`, piece by piece.
+pub(crate) fn pack(words: &[u64], mut put: impl FnMut(&[u8])) {
+    each_run(words, |run| match run {
+        Run::Zeros(zeros) => put(&[ZEROS, (zeros - 1) as u8]),
+        Run::Word(word) => {
+            let (form, length) = form_of(word);
+            put(&form[..length]);
+        }
+    });
+}
+
 /// Bytes of the packed form of `words`.
 pub(crate) fn packed_len(words: &[u64]) -> usize {
     let mut length = 0;
-    pack(words, |piece| length += piece.len());
+    each_run(words, |run| {
+        length += match run {
+            Run::Zeros(_) => 2,
+            Run::Word(0..=LITERAL_MAX | u64::MAX) => 1,
+            Run::Word(word) => 1 + Shape::of(word).len(),
+        }
+    });
     length
+}
+
+/// What follows the lead byte of a word that takes more than that.
+#[derive(Clone, Copy)]
+enum Shape {
+    /// So many low bytes.
+    Low(usize),
+    /// So many of the upper half, and of the lower.
+    Halves(usize, usize),
+    /// So many high bytes.
+    High(usize),
+}
+
+impl Shape {
+    /// The shortest; of several, the first.
+    fn of(word: u64) -> Shape {
+        let (upper, lower) = ((word >> 32) as u32, word as u32);
+        let low = 8 - word.leading_zeros() as usize / 8;
+        let high = 8 - word.trailing_zeros() as usize / 8;
+        let upper_len = 4 - upper.leading_zeros() as usize / 8;
+        let lower_len = 4 - lower.leading_zeros() as usize / 8;
+        // With a half that is zero, one of the other forms is as short.
+        let halves = if upper_len.min(lower_len) == 0 { usize::MAX } else { upper_len + lower_len };
+        if low <= halves && low <= high {
+            Shape::Low(low)
+        } else if halves <= high {
+            Shape::Halves(upper_len, lower_len)
+        } else {
+            Shape::High(high)
+        }
+    }
+
+    fn len(self) -> usize {
+        match self {
+            Shape::Low(length) | Shape::High(length) => length,
+            Shape::Halves(upper, lower) => upper + lower,
+        }
+    }
 }
 
 /// The shortest form of one word, and its length.
@@ -62,29 +122,25 @@ fn form_of(word: u64) -> ([u8; FORM_MAX], usize) {
 
 /// Fills `form` with a lead byte and what follows it; gives the number of bytes after the lead byte.
 fn long_form(word: u64, form: &mut [u8; FORM_MAX]) -> usize {
-    let (upper, lower) = ((word >> 32) as u32, word as u32);
-    let low = 8 - word.leading_zeros() as usize / 8;
-    let high = 8 - word.trailing_zeros() as usize / 8;
-    let upper_len = 4 - upper.leading_zeros() as usize / 8;
-    let lower_len = 4 - lower.leading_zeros() as usize / 8;
-    // With a half that is zero, one of the other forms is as short.
-    let halves = if upper_len.min(lower_len) == 0 { usize::MAX } else { upper_len + lower_len };
-
+    let shape = Shape::of(word);
     let (lead, body) = form.split_at_mut(1);
-    if low <= halves && low <= high {
-        lead[0] = LOW + low as u8 - 1;
-        body[..low].copy_from_slice(&word.to_le_bytes()[..low]);
-        low
-    } else if halves <= high {
-        lead[0] = HALVES + ((upper_len as u8 - 1) << 2) + lower_len as u8 - 1;
-        body[..upper_len].copy_from_slice(&upper.to_le_bytes()[..upper_len]);
-        body[upper_len..halves].copy_from_slice(&lower.to_le_bytes()[..lower_len]);
-        halves
-    } else {
-        lead[0] = HIGH + high as u8 - 1;
-        body[..high].copy_from_slice(&word.to_le_bytes()[8 - high..]);
-        high
+    match shape {
+        Shape::Low(low) => {
+            lead[0] = LOW + low as u8 - 1;
+            body[..low].copy_from_slice(&word.to_le_bytes()[..low]);
+        }
+        Shape::Halves(upper_len, lower_len) => {
+            let (upper, lower) = ((word >> 32) as u32, word as u32);
+            lead[0] = HALVES + ((upper_len as u8 - 1) << 2) + lower_len as u8 - 1;
+            body[..upper_len].copy_from_slice(&upper.to_le_bytes()[..upper_len]);
+            body[upper_len..upper_len + lower_len].copy_from_slice(&lower.to_le_bytes()[..lower_len]);
+        }
+        Shape::High(high) => {
+            lead[0] = HIGH + high as u8 - 1;
+            body[..high].copy_from_slice(&word.to_le_bytes()[8 - high..]);
+        }
     }
+    shape.len()
 }
 
 /// A word, how many times it follows in a row, and the bytes after its form; `None` if `packed` ends within it.
