@@ -141,7 +141,7 @@ pub(crate) fn mix(hash: u64, word: u64) -> u64 {
     (hash.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// Payload bytes under way.
+/// Payload bytes under way; none where [`Qp::in_flight`] wraps.
 fn window_of(slot: &Qp) -> u64 {
     slot.snd_nxt.saturating_sub(slot.snd_una)
 }
