@@ -33,7 +33,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         let state = &mut self.ports[port.index()];
         let packet = self.packets.get_mut(id);
         let (bytes, delay, rate) = (packet.bytes, state.delay, state.rate);
-        let time = state.tx_cache(bytes, || self.models.timing.serialise(bytes, rate)).time;
+        let time = state.tx_time(bytes, || self.models.timing.serialise(bytes, rate));
         // The order of ns-3: first the end of the transmission is scheduled, then the arrival.
         (state.idle_from, packet.arrival) = self.clock.issue_two(time, time + delay);
         packet.ingress = state.peer.0;

@@ -65,12 +65,12 @@ pub(crate) struct LaneHints {
 /// What is known of frames of a size seen lately.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
-pub(crate) struct TxCache {
+struct TxCache {
     bytes: u32,
-    pub(crate) hints: LaneHints,
+    hints: LaneHints,
     pad: u16,
     /// Serialisation time.
-    pub(crate) time: Span,
+    time: Span,
 }
 
 /// A port: a cache line that every frame needs, one that most need, and the rest.
@@ -215,15 +215,15 @@ impl Port {
         &mut self.tx_cache[(bytes > 256) as usize]
     }
 
-    /// What is known of frames of this size; `time` finds out if nothing is.
+    /// Serialisation time of frames of this size; `time` finds it out if it is not known.
     #[inline(always)]
-    pub(crate) fn tx_cache(&mut self, bytes: u32, time: impl FnOnce() -> Span) -> &TxCache {
+    pub(crate) fn tx_time(&mut self, bytes: u32, time: impl FnOnce() -> Span) -> Span {
         let cache = self.cache_of(bytes);
         if cache.bytes != bytes {
             cache.bytes = bytes;
             cache.time = time();
         }
-        cache
+        cache.time
     }
 
     #[inline(always)]

@@ -58,16 +58,17 @@ pub(crate) fn packed_len(words: &[u64]) -> usize {
     each_run(words, |run| {
         length += match run {
             Run::Zeros(_) => 2,
-            Run::Word(0..=LITERAL_MAX | u64::MAX) => 1,
             Run::Word(word) => 1 + Shape::of(word).len(),
         }
     });
     length
 }
 
-/// What follows the lead byte of a word that takes more than that.
+/// What follows the lead byte of a word.
 #[derive(Clone, Copy)]
 enum Shape {
+    /// Nothing: this lead byte is all.
+    Lead(u8),
     /// So many low bytes.
     Low(usize),
     /// So many of the upper half, and of the lower.
@@ -79,6 +80,14 @@ enum Shape {
 impl Shape {
     /// The shortest; of several, the first.
     fn of(word: u64) -> Shape {
+        match word {
+            0..=LITERAL_MAX => Shape::Lead(word as u8),
+            u64::MAX => Shape::Lead(ONES),
+            _ => Shape::of_bytes(word),
+        }
+    }
+
+    fn of_bytes(word: u64) -> Shape {
         let (upper, lower) = ((word >> 32) as u32, word as u32);
         let low = 8 - word.leading_zeros() as usize / 8;
         let high = 8 - word.trailing_zeros() as usize / 8;
@@ -97,6 +106,7 @@ impl Shape {
 
     fn len(self) -> usize {
         match self {
+            Shape::Lead(_) => 0,
             Shape::Low(length) | Shape::High(length) => length,
             Shape::Halves(upper, lower) => upper + lower,
         }
@@ -105,26 +115,10 @@ impl Shape {
 
 /// The shortest form of one word, and its length.
 fn form_of(word: u64) -> ([u8; FORM_MAX], usize) {
-    let mut form = [0; FORM_MAX];
-    let length = match word {
-        0..=LITERAL_MAX => {
-            form[0] = word as u8;
-            0
-        }
-        u64::MAX => {
-            form[0] = ONES;
-            0
-        }
-        _ => long_form(word, &mut form),
-    };
-    (form, 1 + length)
-}
-
-/// Fills `form` with a lead byte and what follows it; gives the number of bytes after the lead byte.
-fn long_form(word: u64, form: &mut [u8; FORM_MAX]) -> usize {
-    let shape = Shape::of(word);
+    let (mut form, shape) = ([0; FORM_MAX], Shape::of(word));
     let (lead, body) = form.split_at_mut(1);
     match shape {
+        Shape::Lead(byte) => lead[0] = byte,
         Shape::Low(low) => {
             lead[0] = LOW + low as u8 - 1;
             body[..low].copy_from_slice(&word.to_le_bytes()[..low]);
@@ -140,7 +134,7 @@ fn long_form(word: u64, form: &mut [u8; FORM_MAX]) -> usize {
             body[..high].copy_from_slice(&word.to_le_bytes()[8 - high..]);
         }
     }
-    shape.len()
+    (form, 1 + shape.len())
 }
 
 /// A word, how many times it follows in a row, and the bytes after its form; `None` if `packed` ends within it.

@@ -48,9 +48,9 @@ impl Telemetry for Ns3Telemetry {
 
     #[inline(always)]
     fn record(&self, hop: &IntHop) -> Ns3IntHop {
-        let clock = hop.at.as_ns() & field(TIME_BITS);
-        let bytes = units(hop.tx_bytes, BYTE_UNIT * self.multiplier) & field(BYTE_BITS);
-        let queue = units(hop.queue, QUEUE_UNIT * self.multiplier) & field(QUEUE_BITS);
+        let clock = hop.at.as_ns() & mask(TIME_BITS);
+        let bytes = units(hop.tx_bytes, BYTE_UNIT * self.multiplier) & mask(BYTE_BITS);
+        let queue = units(hop.queue, QUEUE_UNIT * self.multiplier) & mask(QUEUE_BITS);
         Ns3IntHop { fields: clock | bytes << TIME_BITS | queue << (TIME_BITS + BYTE_BITS), rate: hop.rate }
     }
 
@@ -58,8 +58,8 @@ impl Telemetry for Ns3Telemetry {
     fn read(&self, record: &Ns3IntHop) -> IntHop {
         let Ns3IntHop { fields, rate } = *record;
         IntHop {
-            at: SimTime::from_ns(fields & field(TIME_BITS)),
-            tx_bytes: (fields >> TIME_BITS & field(BYTE_BITS)) * (BYTE_UNIT * self.multiplier),
+            at: SimTime::from_ns(fields & mask(TIME_BITS)),
+            tx_bytes: (fields >> TIME_BITS & mask(BYTE_BITS)) * (BYTE_UNIT * self.multiplier),
             queue: (fields >> (TIME_BITS + BYTE_BITS)) * (QUEUE_UNIT * self.multiplier),
             rate,
         }
@@ -86,7 +86,7 @@ fn back(origin: u64, value: u64, modulus: u64) -> u64 {
 }
 
 /// All ones in so many bits.
-const fn field(bits: u32) -> u64 {
+const fn mask(bits: u32) -> u64 {
     (1 << bits) - 1
 }
 

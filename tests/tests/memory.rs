@@ -52,9 +52,9 @@ fn bytes(words: Words<'_>, more: impl Fn(&mut FabricSize, &mut Limits, usize)) -
     [false, true].map(|accelerated| {
         let words = |count| {
             let mut size = FabricSize { nodes: 1, links: MANY };
-            let limits =
-                Limits { queued_flows: 0, active_flows: MANY, packets: 0, outputs: 0, inputs: 0, snapshot_words: 0 };
-            let mut limits = Limits { snapshot_words: usize::from(accelerated), ..limits };
+            let snapshot_words = usize::from(accelerated);
+            let mut limits =
+                Limits { queued_flows: 0, active_flows: MANY, packets: 0, outputs: 0, inputs: 0, snapshot_words };
             more(&mut size, &mut limits, count);
             words(size, &limits)
         };

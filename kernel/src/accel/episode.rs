@@ -23,6 +23,7 @@
 use super::arena::Block;
 use super::park::{EPISODE, Parked};
 use super::partition::{LEFT, for_each_port, for_each_qp};
+use super::rarer;
 use super::value::{LONGEST, MOTION, PORT_FIGURES, QP_FIGURES, TRUST, TRUSTED, VALUE_HEADER};
 use crate::ids::PartitionId;
 use crate::kernel::{Kernel, PACKETS_PER_EVENT};
@@ -38,10 +39,6 @@ const FLOWS_LOOKED_AT: usize = 1_024;
 /// A look-up costs about 10 ns a word of its key, and as much again if it comes to nothing and is recorded, a packet of
 /// a flow some 500 ns on its way: a word for two packets keeps that a few per cent of the work.
 const PACKETS_PER_WORD: u64 = 2;
-/// After so many look-ups in a row that came to nothing the next cost twice as much, after twice as many three times,
-/// and so on up to the dearest: where nothing comes again, ever less is spent on finding that out.
-const PATIENCE: u64 = 64;
-const DEAREST: u64 = 8;
 /// Words that may be spent before anything has been earned.
 pub(crate) const CREDIT: u64 = 1 << 16;
 
@@ -176,8 +173,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     /// A flow earns the look-ups that it causes: they stay a small share of its events.
     pub(crate) fn earn(&mut self, bytes: u64) {
         let packets = bytes / u64::from(self.models.transport.mtu);
-        let times = (1 + self.fruitless / PATIENCE).min(DEAREST);
-        self.credit = self.credit.saturating_add(packets / (PACKETS_PER_WORD * times));
+        self.credit = self.credit.saturating_add(packets / (PACKETS_PER_WORD * rarer(self.fruitless)));
     }
 
     fn look_up(&mut self, id: PartitionId) {

@@ -105,10 +105,15 @@ pub enum SkippedBy {
     Memo,
 }
 
-/// For each partition that is parked so many may change before anything of them could be skipped. After as many more
-/// partitions are looked at half as often, after twice as many a third as often, and so on down to the rarest.
+/// What has been done so often in vain is done half as often, after twice as many times a third as often, and so on
+/// down to the rarest: where nothing comes again, ever less is spent on finding that out.
 const PATIENCE: u64 = 64;
-const MOST_RELUCTANT: u64 = 8;
+const RAREST: u64 = 8;
+
+/// How many times rarer than it might be something is done that has been in vain so often.
+fn rarer(vain: u64) -> u64 {
+    (1 + vain / PATIENCE).min(RAREST)
+}
 
 /// What acceleration has done since the start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -241,7 +246,7 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
     /// Begins to watch a partition that has changed.
     fn watch(&mut self, id: PartitionId, leader: QpId, joined: bool) {
         self.forget_motion(id);
-        self.vain_watches = (self.vain_watches + 1).min(PATIENCE * (MOST_RELUCTANT - 1));
+        self.vain_watches = (self.vain_watches + 1).min(PATIENCE * (RAREST - 1));
         let partition = self.partitions.get_mut(id);
         partition.leader = leader;
         partition.changed = SAME;
@@ -258,11 +263,11 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
         if leader.is_none() {
             return;
         }
-        let (next, reluctance) = (self.partitions.get(id).recurrence.next(), self.reluctance());
+        let next = self.partitions.get(id).recurrence.next();
         let slot = &mut self.qps.slots[leader.index()];
         let packet = u64::from(self.models.transport.mtu);
         let soon = match self.acceleration.detector {
-            Detector::Cycle { .. } => slot.snd_una + packet.max(window_of(slot) / 4 * reluctance),
+            Detector::Cycle { .. } => slot.snd_una + packet.max(window_of(slot) / 4 * rarer(self.vain_watches)),
             Detector::Paper { .. } => slot.snd_una + packet,
         };
         let is_exact = self.acceleration.tier == Tier::Exact;
@@ -302,18 +307,12 @@ impl<M: Models, O: Observer> Kernel<'_, M, O> {
 
     /// Looks at the partition of a queue pair after a round trip, or after a few.
     pub(crate) fn lead(&mut self, qp: QpId) {
-        let reluctance = self.reluctance();
         let slot = &mut self.qps.slots[qp.index()];
-        slot.section = slot.snd_una + window_of(slot) * reluctance + 1;
+        slot.section = slot.snd_una + window_of(slot) * rarer(self.vain_watches) + 1;
     }
 
-    /// A partition is parked: that makes up for others that were watched in vain.
+    /// A partition is parked: that makes up for [`PATIENCE`] others that were watched in vain.
     pub(crate) fn watching_has_paid(&mut self) {
         self.vain_watches = self.vain_watches.saturating_sub(PATIENCE);
-    }
-
-    /// How many times rarer than they might be partitions are looked at: the longer nothing has come of it, the rarer.
-    fn reluctance(&self) -> u64 {
-        1 + self.vain_watches / PATIENCE
     }
 }
